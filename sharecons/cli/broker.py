@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     import anyio
 
     from sharecons.testing import EmbeddedBroker
-    from sharecons.testing.broker.placement import RequestError
+    from sharecons.testing.broker.errors import RequestError
 
     try:
         kafka = EmbeddedBroker(

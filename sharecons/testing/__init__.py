@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from sharecons.testing.broker.embedded import EmbeddedBroker
-    from sharecons.testing.broker.placement import RequestError
+    from sharecons.testing.broker.errors import RequestError
     from sharecons.testing.broker.settings.validation import SettingError
     from sharecons.testing.broker.snapshots import (
         GroupSnapshot,
@@ -37,7 +37,7 @@ __all__ = [
 
 _MODULES: Final[Mapping[str, str]] = {
     "EmbeddedBroker": "embedded",
-    "RequestError": "placement",
+    "RequestError": "errors",
     "SettingError": "settings.validation",
 }
 

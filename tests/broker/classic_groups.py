@@ -4,13 +4,13 @@ import struct
 
 import pytest
 
+from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.groups.classic import (
     ClassicGroup,
     JoinRequest,
     State,
     SyncRequest,
 )
-from sharecons.testing.broker.groups.errors import GroupError
 
 __all__ = ["error_of", "join", "rejoin", "stable_group", "subscription", "sync"]
 

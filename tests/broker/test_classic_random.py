@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.groups.classic import (
     ClassicGroup,
     JoinRequest,
     State,
     SyncRequest,
 )
-from sharecons.testing.broker.groups.errors import GroupError
 
 INSTANCES = st.sampled_from([None, None, "i1", "i2"])
 PROTOCOLS = st.sampled_from(

@@ -3,8 +3,8 @@
 import pytest
 
 from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.groups.classic import ClassicGroup, State
-from sharecons.testing.broker.groups.errors import GroupError
 from tests.broker.classic_groups import error_of, join, rejoin, sync
 
 

@@ -7,7 +7,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from sharecons.testing.broker.configs import Configs
-from sharecons.testing.broker.settings.changes import Change, ConfigError
+from sharecons.testing.broker.errors import ConfigError
+from sharecons.testing.broker.settings.changes import Change
 
 LETTERS = "dlq.orders"
 NAME = "errors.deadletterqueue.topic.name"

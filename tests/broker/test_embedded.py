@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from sharecons.testing import EmbeddedBroker, virtual_time
-from sharecons.testing.broker.placement import RequestError
+from sharecons.testing.broker.errors import RequestError
 from tests.broker.async_client import Client
 from tests.broker.messages import encode_request, make_request
 

@@ -7,8 +7,8 @@ from confluent_kafka import Producer
 
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.errors import RequestError
 from sharecons.testing.broker.log.batches import decode_header
-from sharecons.testing.broker.placement import RequestError
 
 NOW = 1_800_000_000_000
 

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.broker.placement import RequestError
+from sharecons.testing.broker.errors import RequestError
 from sharecons.testing.broker.settings.brokers import BROKERS
 from sharecons.testing.broker.settings.validation import SettingError
 

@@ -5,8 +5,8 @@ import struct
 import pytest
 
 from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.groups.classic import ClassicGroup
-from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.groups.offsets import GroupOffsets, Offset
 from sharecons.testing.broker.groups.subscription import topics_of
 from tests.broker.classic_groups import (

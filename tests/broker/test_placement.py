@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.testing.broker.placement import Nodes, RequestError, place_replicas
+from sharecons.testing.broker.errors import RequestError
+from sharecons.testing.broker.placement import Nodes, place_replicas
 
 
 @given(st.integers(1, 5), st.integers(0, 3), st.integers(1, 6), st.integers(1, 12))

@@ -3,7 +3,7 @@
 import pytest
 
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.share.group import Heartbeat, Limits, ShareGroup
 from sharecons.testing.broker.topics import Topics
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Self
 
-from sharecons.testing.broker.codec import Request
+from sharecons.testing.broker.codec import Request, Response
 
 __all__ = [
     "CLUSTER_NAME",
@@ -26,6 +26,7 @@ __all__ = [
     "Resource",
     "acl_from_creation",
     "filter_from_request",
+    "rule_fields",
 ]
 
 CLUSTER_NAME: Final = "kafka-cluster"
@@ -221,6 +222,16 @@ def filter_from_request(request: Request) -> AclFilter:
         operation=Operation(request.operation),
         permission=Permission(request.permission_type),
     )
+
+
+def rule_fields(acl: Acl) -> Response:
+    """Return the fields of a rule in a response, without its resource."""
+    return {
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation,
+        "permission_type": acl.permission,
+    }
 
 
 class Authorizer:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.errors import ConfigError
 from sharecons.testing.broker.resources import (
     BROKER,
     CLIENT_METRICS,
@@ -19,7 +20,7 @@ from sharecons.testing.broker.resources import (
     check_access,
     check_topic_name,
 )
-from sharecons.testing.broker.settings.changes import Change, ConfigError
+from sharecons.testing.broker.settings.changes import Change
 
 __all__ = ["ChangesOf", "alter"]
 
@@ -32,23 +33,16 @@ def alter(request: Request, context: Context, changes_of: ChangesOf) -> Response
     times = Counter(_key(resource) for resource in request.resources)
     responses = []
     for resource in request.resources:
-        code, message = ErrorCode.none, None
+        error_fields: Response = {}
         try:
             if times[_key(resource)] > 1:
                 problem = "Each resource must appear at most once."
                 raise ConfigError(ErrorCode.invalid_request, problem)
             _alter(resource, context, changes_of, request.validate_only)
         except ConfigError as error:
-            code, message = error.code, error.message
+            error_fields = error.fields
         kind, name = _key(resource)
-        responses.append(
-            {
-                "error_code": code,
-                "error_message": message,
-                "resource_type": kind,
-                "resource_name": name,
-            }
-        )
+        responses.append({**error_fields, "resource_type": kind, "resource_name": name})
     return {"responses": responses}
 
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.errors import ConfigError
 from sharecons.testing.broker.settings import client_metrics
 from sharecons.testing.broker.settings.brokers import BROKERS, TEST_DEFAULTS
 from sharecons.testing.broker.settings.changes import (
     Change,
-    ConfigError,
     apply_changes,
     check_values,
 )

@@ -14,10 +14,9 @@ from sharecons.testing.broker.batch_writer import Header, NewRecord, encode_batc
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.coordinators import GROUP
 from sharecons.testing.broker.create_topics import NewTopic, create_topic
+from sharecons.testing.broker.errors import ConfigError, RequestError
 from sharecons.testing.broker.log.batches import AppendError, decode_header
-from sharecons.testing.broker.placement import RequestError
 from sharecons.testing.broker.produce_arguments import check_produce
-from sharecons.testing.broker.settings.changes import ConfigError
 from sharecons.testing.broker.settings.validation import (
     SettingError,
     group_settings,
@@ -60,7 +59,7 @@ class Control:
             raise RequestError(error.code, named) from None
 
     def delete_topic(self, name: str) -> None:
-        self._cluster.delete_topic(self._topic(name))
+        self._cluster.delete_topic(self._cluster.topics.get(name))
 
     def produce(
         self,
@@ -80,7 +79,7 @@ class Control:
             TypeError, ValueError: an argument is invalid; see `EmbeddedBroker.produce`.
             RequestError: a broker would reject one of the batches; none is written.
         """
-        found = self._topic(topic)
+        found = self._cluster.topics.get(topic)
         values = check_produce(
             values,
             partition=partition,
@@ -178,7 +177,7 @@ class Control:
             self._cluster.groups.share(group_id)  # raises if it does not exist
         topic_id: uuid.UUID | None = None
         if topic is not None:
-            topic_id = self._topic(topic).topic_id
+            topic_id = self._cluster.topics.get(topic).topic_id
             if partition is not None:
                 self._partition(topic, partition)
         self._cluster.share_partitions.expire_locks(group_id, topic_id, partition)
@@ -200,14 +199,8 @@ class Control:
         number = next(self._round_robin) if key is None else crc32(key)
         return number % len(topic.partitions)
 
-    def _topic(self, name: str) -> Topic:
-        topic = self._cluster.topics.by_name(name)
-        if topic is None:
-            raise LookupError(f"topic {name!r} does not exist")
-        return topic
-
     def _partition(self, topic: str, index: int) -> Partition:
-        partition = self._topic(topic).partition(index)
+        partition = self._cluster.topics.get(topic).partition(index)
         if partition is None:
             raise LookupError(f"topic {topic!r} has no partition {index}")
         return partition

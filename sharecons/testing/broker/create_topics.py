@@ -6,12 +6,8 @@ from typing import Final
 
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.placement import (
-    RequestError,
-    check_assignment,
-    place_replicas,
-)
-from sharecons.testing.broker.settings.changes import ConfigError
+from sharecons.testing.broker.errors import RequestError
+from sharecons.testing.broker.placement import check_assignment, place_replicas
 from sharecons.testing.broker.topics import Topic, topic_name_error
 
 __all__ = ["NewTopic", "add_partitions", "create_topic", "plan_topic"]
@@ -122,10 +118,7 @@ def _check_config(cluster: Cluster, new_topic: NewTopic) -> None:
             ErrorCode.invalid_config,
             f"Null value not supported for topic configs: {names}",
         )
-    try:
-        cluster.configs.check_topic(new_topic.config_values)
-    except ConfigError as error:
-        raise RequestError(error.code, error.message) from None
+    cluster.configs.check_topic(new_topic.config_values)
 
 
 def _manual_replicas(cluster: Cluster, new_topic: NewTopic) -> Replicas:

@@ -9,7 +9,8 @@ from typing import Final
 
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.placement import RequestError, check_assignment
+from sharecons.testing.broker.errors import RequestError
+from sharecons.testing.broker.placement import check_assignment
 from sharecons.testing.broker.topics import NO_LEADER, Partition
 
 __all__ = ["PREFERRED", "UNCLEAN", "elect", "reassign"]

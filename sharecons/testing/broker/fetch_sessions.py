@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.errors import RequestError
 
 __all__ = [
     "FetchContext",
@@ -31,12 +32,8 @@ NO_SESSION: Final = 0
 SLOTS: Final = 1000  # Kafka's max.incremental.fetch.session.cache.slots
 
 
-class FetchSessionError(Exception):
+class FetchSessionError(RequestError):
     """The session does not exist, or the fetch does not belong to it."""
-
-    def __init__(self, code: ErrorCode) -> None:
-        super().__init__(code.name)
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

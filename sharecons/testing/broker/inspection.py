@@ -45,7 +45,7 @@ class Inspection:
             LookupError: there is no such topic or partition.
             ValueError: a batch is damaged.
         """
-        found = self._topic(topic)
+        found = self._cluster.topics.get(topic)
         partitions = found.partitions
         if partition is not None:
             target = found.partition(partition)
@@ -79,7 +79,7 @@ class Inspection:
         Raises:
             LookupError: the topic does not exist, or the group is not a share group.
         """
-        topics = None if topic is None else {self._topic(topic).name}
+        topics = None if topic is None else {self._cluster.topics.get(topic).name}
         if self._cluster.groups.get(group_id) is None:
             return ["the group does not exist: no consumer has joined it"]
         group = self._share_group(group_id)
@@ -163,12 +163,6 @@ class Inspection:
         group = self._cluster.groups.share(group_id)
         group.advance(anyio.current_time())
         return group
-
-    def _topic(self, name: str) -> Topic:
-        topic = self._cluster.topics.by_name(name)
-        if topic is None:
-            raise LookupError(f"topic {name!r} does not exist")
-        return topic
 
 
 def _records(topic: Topic, partition: Partition) -> Iterator[RecordSnapshot]:

@@ -16,7 +16,7 @@ from typing import Final
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.coordinators import GROUP, SHARE, TRANSACTION
 from sharecons.testing.broker.create_topics import NewTopic, create_topic
-from sharecons.testing.broker.placement import RequestError
+from sharecons.testing.broker.errors import RequestError
 from sharecons.testing.broker.topics import Topic
 from sharecons.testing.broker.wall_clock import milliseconds
 

@@ -8,17 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.errors import RequestError
 
-__all__ = ["Nodes", "RequestError", "check_assignment", "place_replicas"]
-
-
-class RequestError(Exception):
-    """A request that a broker rejects: the error code and message of the response."""
-
-    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
-        super().__init__(message or code.name)
-        self.code = code
-        self.message = message
+__all__ = ["Nodes", "check_assignment", "place_replicas"]
 
 
 @dataclass(frozen=True, slots=True)

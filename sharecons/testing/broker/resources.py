@@ -5,7 +5,7 @@ from typing import Final
 from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.settings.changes import ConfigError
+from sharecons.testing.broker.errors import ConfigError
 from sharecons.testing.broker.topics import topic_name_error
 
 __all__ = [

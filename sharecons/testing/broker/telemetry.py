@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.configs import Configs
+from sharecons.testing.broker.errors import RequestError
 from sharecons.testing.broker.settings.client_metrics import (
     INTERVAL,
     MATCH,
@@ -45,12 +46,8 @@ RETRIED: Final = (
 """After these errors a client requests its subscription at any time."""
 
 
-class TelemetryError(Exception):
+class TelemetryError(RequestError):
     """A request is rejected."""
-
-    def __init__(self, code: ErrorCode) -> None:
-        super().__init__(code.name)
-        self.code = code
 
 
 class Push(NamedTuple):

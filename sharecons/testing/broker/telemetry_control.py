@@ -1,7 +1,8 @@
 """Client telemetry as a test uses it: subscribe to metrics, read the pushes."""
 
+from sharecons.testing.broker.errors import ConfigError
 from sharecons.testing.broker.hangs import Run
-from sharecons.testing.broker.settings.changes import Change, ConfigError, Operation
+from sharecons.testing.broker.settings.changes import Change, Operation
 from sharecons.testing.broker.settings.client_metrics import INTERVAL, MATCH, METRICS
 from sharecons.testing.broker.settings.validation import SettingError
 from sharecons.testing.broker.telemetry import ALL_METRICS, Push, Telemetry

@@ -83,6 +83,17 @@ class Topics:
     def by_name(self, name: str) -> Topic | None:
         return self._by_name.get(name)
 
+    def get(self, name: str) -> Topic:
+        """Return a topic.
+
+        Raises:
+            LookupError: it does not exist.
+        """
+        topic = self.by_name(name)
+        if topic is None:
+            raise LookupError(f"topic {name!r} does not exist")
+        return topic
+
     def by_id(self, topic_id: uuid.UUID | None) -> Topic | None:
         return None if topic_id is None else self._by_id.get(topic_id)
 

@@ -5,6 +5,7 @@ kio has the versions up to 5, from which these classes are made.
 
 import uuid
 from dataclasses import Field, field, fields, make_dataclass
+from types import GenericAlias
 from typing import Any, Final
 
 from kio.schema.txn_offset_commit.v5 import request, response
@@ -31,6 +32,10 @@ def _later(kind: Any, **parts: Any) -> Any:
     )
 
 
+def _array(part: Any) -> Any:
+    return GenericAlias(tuple, (part, ...))
+
+
 def _later_field(old: Field[Any], parts: dict[str, Any]) -> tuple[str, Any, Any]:
     if old.name == "name":
         return "topic_id", uuid.UUID | None, field(metadata={"kafka_type": "uuid"})
@@ -42,16 +47,16 @@ def _later_field(old: Field[Any], parts: dict[str, Any]) -> tuple[str, Any, Any]
 TxnOffsetCommitRequestPartition = _later(request.TxnOffsetCommitRequestPartition)
 TxnOffsetCommitRequestTopic = _later(
     request.TxnOffsetCommitRequestTopic,
-    partitions=tuple[TxnOffsetCommitRequestPartition, ...],
+    partitions=_array(TxnOffsetCommitRequestPartition),
 )
 TxnOffsetCommitRequest = _later(
-    request.TxnOffsetCommitRequest, topics=tuple[TxnOffsetCommitRequestTopic, ...]
+    request.TxnOffsetCommitRequest, topics=_array(TxnOffsetCommitRequestTopic)
 )
 TxnOffsetCommitResponsePartition = _later(response.TxnOffsetCommitResponsePartition)
 TxnOffsetCommitResponseTopic = _later(
     response.TxnOffsetCommitResponseTopic,
-    partitions=tuple[TxnOffsetCommitResponsePartition, ...],
+    partitions=_array(TxnOffsetCommitResponsePartition),
 )
 TxnOffsetCommitResponse = _later(
-    response.TxnOffsetCommitResponse, topics=tuple[TxnOffsetCommitResponseTopic, ...]
+    response.TxnOffsetCommitResponse, topics=_array(TxnOffsetCommitResponseTopic)
 )

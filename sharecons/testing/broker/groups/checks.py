@@ -5,8 +5,8 @@ from typing import TypeVar
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.coordinators import GROUP
+from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.groups.classic import ClassicGroup
-from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.groups.members import JoinResult, Reply, SyncResult
 from sharecons.testing.broker.groups.offset_checks import OffsetChecks
 

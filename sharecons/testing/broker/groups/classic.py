@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.groups.members import (
     JoinResult,
     Member,

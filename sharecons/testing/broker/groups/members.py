@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.errors import GroupError
 
 __all__ = [
     "JoinResult",

@@ -5,10 +5,10 @@ A reassignment is complete with its response: there is one log, and nothing to c
 
 from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Cluster
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
+from sharecons.testing.broker.codec import Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.elections import reassign
-from sharecons.testing.broker.placement import RequestError
+from sharecons.testing.broker.errors import CLUSTER_DENIED, RequestError
 
 __all__ = ["handle"]
 
@@ -16,11 +16,8 @@ __all__ = ["handle"]
 async def handle(request: Request, context: Context) -> Response:
     cluster = context.cluster
     may_resize = field_or(request, "allow_replication_factor_change", True)
-    code, message = ErrorCode.none, None
-    if cluster.authorizer.denies("ALTER", "CLUSTER", CLUSTER_NAME):
-        code = ErrorCode.cluster_authorization_failed
-        message = "Cluster authorization failed."
-    error_fields = {"error_code": code, "error_message": message}
+    is_denied = cluster.authorizer.denies("ALTER", "CLUSTER", CLUSTER_NAME)
+    error_fields = CLUSTER_DENIED.fields if is_denied else {}
     return {
         **error_fields,
         "allow_replication_factor_change": may_resize,
@@ -29,7 +26,7 @@ async def handle(request: Request, context: Context) -> Response:
                 "name": topic.name,
                 "partitions": [
                     {"partition_index": each.partition_index, **error_fields}
-                    if code
+                    if is_denied
                     else _reassign(cluster, topic.name, each, may_resize)
                     for each in topic.partitions
                 ],
@@ -46,9 +43,5 @@ def _reassign(
     try:
         reassign(cluster, topic, index, request.replicas, may_resize=may_resize)
     except RequestError as error:
-        return {
-            "partition_index": index,
-            "error_code": error.code,
-            "error_message": error.message,
-        }
+        return {"partition_index": index, **error.fields}
     return {"partition_index": index}

@@ -14,28 +14,27 @@ from typing import Final
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.coordinators import SHARE
+from sharecons.testing.broker.errors import NO_SUCH_PARTITION, TOPIC_DENIED, GroupError
 from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
     check_writable,
 )
-from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.internal_topics import ensure_state_topic
 from sharecons.testing.broker.share.group import ShareGroup
 from sharecons.testing.broker.share.lookup import find_group
 
-__all__ = ["INVALID_ID", "NOT_EMPTY", "NO_SUCH_PARTITION", "handle"]
+__all__ = ["INVALID_ID", "NOT_EMPTY", "handle"]
 
 INVALID_ID: Final = "The group id is invalid."
 NOT_EMPTY: Final = "The group is not empty."
-NO_SUCH_PARTITION: Final = "This server does not host this topic-partition."
 
 
 async def handle(request: Request, context: Context) -> Response:
     try:
         group = _group(request.group_id, context)
     except GroupError as error:
-        return {"error_code": error.code, "error_message": error.message}
+        return error.fields
     if not ensure_state_topic(context.cluster, SHARE):
         await context.wait((), math.inf)
     partitions: dict[str, list[Request]] = {}
@@ -62,37 +61,20 @@ def _group(group_id: str, context: Context) -> ShareGroup:
 def _topic(
     name: str, requests: Sequence[Request], group: ShareGroup, context: Context
 ) -> Response:
-    response: Response = {"topic_name": name}
-    if context.cluster.authorizer.denies("READ", "TOPIC", name):
-        code = ErrorCode.topic_authorization_failed
-        message: str | None = "Topic authorization failed."
-        return {**response, "partitions": _all_failed(requests, code, message)}
     topic = context.cluster.topics.by_name(name)
-    if topic is None:
-        code = ErrorCode.unknown_topic_or_partition
-        return {
-            **response,
-            "partitions": _all_failed(requests, code, NO_SUCH_PARTITION),
-        }
-    partitions = []
-    for each in requests:
-        index = each.partition_index
-        if topic.partition(index) is None:
-            code = ErrorCode.unknown_topic_or_partition
-            partitions.append(_result(index, code, NO_SUCH_PARTITION))
-            continue
+    is_denied = context.cluster.authorizer.denies("READ", "TOPIC", name)
+
+    def result(request: Request) -> Response:
+        index = request.partition_index
+        if is_denied:
+            return {"partition_index": index, **TOPIC_DENIED.fields}
+        if topic is None or topic.partition(index) is None:
+            return {"partition_index": index, **NO_SUCH_PARTITION.fields}
         alter = context.cluster.share_partitions.reset_offset
-        alter(group.group_id, topic.topic_id, index, each.start_offset)
+        alter(group.group_id, topic.topic_id, index, request.start_offset)
         group.initialized.add((topic.topic_id, index))
-        partitions.append(_result(index, ErrorCode.none, None))
-    return {**response, "topic_id": topic.topic_id, "partitions": partitions}
+        return {"partition_index": index}
 
-
-def _all_failed(
-    requests: Sequence[Request], code: ErrorCode, message: str | None
-) -> list[Response]:
-    return [_result(each.partition_index, code, message) for each in requests]
-
-
-def _result(index: int, code: ErrorCode, message: str | None) -> Response:
-    return {"partition_index": index, "error_code": code, "error_message": message}
+    partitions = [result(each) for each in requests]
+    topic_id = None if topic is None or is_denied else topic.topic_id
+    return {"topic_name": name, "topic_id": topic_id, "partitions": partitions}

@@ -16,6 +16,7 @@ from sharecons.testing.broker.acls import (
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.errors import CLUSTER_DENIED
 
 __all__ = ["handle"]
 
@@ -24,11 +25,7 @@ async def handle(request: Request, context: Context) -> Response:
     cluster = context.cluster
     acls = [acl_from_creation(each) for each in request.creations]
     if cluster.authorizer.denies("ALTER", "CLUSTER", CLUSTER_NAME):
-        error_fields = {
-            "error_code": ErrorCode.cluster_authorization_failed,
-            "error_message": "Cluster authorization failed.",
-        }
-        return {"results": [error_fields for _ in acls]}
+        return {"results": [CLUSTER_DENIED.fields for _ in acls]}
     if any(acl.is_filter for acl in acls):
         failed = {"error_code": ErrorCode.unknown_server_error}
         return {"results": [failed for _ in acls]}

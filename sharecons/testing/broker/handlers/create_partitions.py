@@ -6,7 +6,7 @@ from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.create_topics import add_partitions
-from sharecons.testing.broker.placement import RequestError
+from sharecons.testing.broker.errors import RequestError
 
 __all__ = ["handle"]
 
@@ -21,13 +21,7 @@ async def handle(request: Request, context: Context) -> Response:
             _add(context.cluster, topic, request.validate_only)
             results.append({"name": name})
         except RequestError as error:
-            results.append(
-                {
-                    "name": name,
-                    "error_code": error.code,
-                    "error_message": error.message,
-                }
-            )
+            results.append({"name": name, **error.fields})
     return {"results": results}
 
 

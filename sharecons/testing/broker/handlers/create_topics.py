@@ -13,7 +13,7 @@ from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.create_topics import NewTopic, create_topic, plan_topic
-from sharecons.testing.broker.placement import RequestError
+from sharecons.testing.broker.errors import RequestError
 
 __all__ = ["handle"]
 
@@ -27,7 +27,7 @@ async def handle(request: Request, context: Context) -> Response:
             _check(context.cluster, name, times[name])
             results.append(_create(context, _new_topic(topic), request.validate_only))
         except RequestError as error:
-            results.append(_error_result(name, error))
+            results.append({"name": name, **error.fields, "configs": []})
     return {"topics": results}
 
 
@@ -89,12 +89,3 @@ def _configs(new_topic: NewTopic, context: Context) -> list[Response]:
         }
         for entry in sorted(entries, key=lambda entry: entry.name)
     ]
-
-
-def _error_result(name: str, error: RequestError) -> Response:
-    return {
-        "name": name,
-        "error_code": error.code,
-        "error_message": error.message,
-        "configs": [],
-    }

@@ -10,9 +10,11 @@ from sharecons.testing.broker.acls import (
     Permission,
     Resource,
     filter_from_request,
+    rule_fields,
 )
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.errors import CLUSTER_DENIED
 
 __all__ = ["handle"]
 
@@ -28,16 +30,12 @@ async def handle(request: Request, context: Context) -> Response:
 
 def _result(authorizer: Authorizer, request: Request) -> tuple[Response, list[Acl]]:
     if authorizer.denies("ALTER", "CLUSTER", CLUSTER_NAME):
-        error_fields = {
-            "error_code": ErrorCode.cluster_authorization_failed,
-            "error_message": "Cluster authorization failed.",
-        }
-        return error_fields, []
+        return CLUSTER_DENIED.fields, []
     acl_filter = filter_from_request(request)
     if fault := _filter_error(acl_filter):
         return {"error_code": ErrorCode.invalid_request, "error_message": fault}, []
     acls = authorizer.find(acl_filter)
-    return {"matching_acls": [_rule(acl) for acl in acls]}, acls
+    return {"matching_acls": [_matching(acl) for acl in acls]}, acls
 
 
 def _filter_error(acl_filter: AclFilter) -> str | None:
@@ -49,13 +47,10 @@ def _filter_error(acl_filter: AclFilter) -> str | None:
     return None
 
 
-def _rule(acl: Acl) -> Response:
+def _matching(acl: Acl) -> Response:
     return {
         "resource_type": acl.resource,
         "resource_name": acl.name,
         "pattern_type": acl.pattern,
-        "principal": acl.principal,
-        "host": acl.host,
-        "operation": acl.operation,
-        "permission_type": acl.permission,
+        **rule_fields(acl),
     }

@@ -8,13 +8,13 @@ from typing import Any
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
     check_writable,
 )
 from sharecons.testing.broker.groups.classic import ClassicGroup
-from sharecons.testing.broker.groups.errors import GroupError
 
 __all__ = ["handle"]
 

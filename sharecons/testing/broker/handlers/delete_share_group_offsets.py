@@ -8,15 +8,19 @@ from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.errors import (
+    NO_SUCH_PARTITION,
+    TOPIC_DENIED,
+    GroupError,
+    RequestError,
+)
 from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
     check_writable,
 )
-from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.handlers.alter_share_group_offsets import (
     INVALID_ID,
-    NO_SUCH_PARTITION,
     NOT_EMPTY,
 )
 from sharecons.testing.broker.share.group import ShareGroup
@@ -24,14 +28,16 @@ from sharecons.testing.broker.share.lookup import get_group
 
 __all__ = ["handle"]
 
-NO_OFFSETS: Final = "There is no offset information to delete."
+NO_OFFSETS: Final = RequestError(
+    ErrorCode.unknown_topic_or_partition, "There is no offset information to delete."
+)
 
 
 async def handle(request: Request, context: Context) -> Response:
     try:
         group = _group(request.group_id, context)
     except GroupError as error:
-        return {"error_code": error.code, "error_message": error.message}
+        return error.fields
     names = dict.fromkeys(topic.topic_name for topic in request.topics)
     return {"responses": [_topic(name, group, context) for name in names]}
 
@@ -51,20 +57,14 @@ def _group(group_id: str, context: Context) -> ShareGroup:
 def _topic(name: str, group: ShareGroup, context: Context) -> Response:
     cluster = context.cluster
     if cluster.authorizer.denies("READ", "TOPIC", name):
-        code = ErrorCode.topic_authorization_failed
-        return _error_result(name, code, "Topic authorization failed.")
-    code = ErrorCode.unknown_topic_or_partition
+        return {"topic_name": name, **TOPIC_DENIED.fields}
     topic = cluster.topics.by_name(name)
     if topic is None:
-        return _error_result(name, code, NO_SUCH_PARTITION)
+        return {"topic_name": name, **NO_SUCH_PARTITION.fields}
     known = [each for each in group.initialized if each[0] == topic.topic_id]
     if not known:
-        return _error_result(name, code, NO_OFFSETS)
+        return {"topic_name": name, **NO_OFFSETS.fields}
     for topic_id, partition in known:
         cluster.share_partitions.delete(group.group_id, topic_id, partition)
     group.initialized.difference_update(known)
     return {"topic_name": name, "topic_id": topic.topic_id}
-
-
-def _error_result(name: str, code: ErrorCode, message: str) -> Response:
-    return {"topic_name": name, "error_code": code, "error_message": message}

@@ -12,7 +12,7 @@ from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.placement import RequestError
+from sharecons.testing.broker.errors import RequestError
 from sharecons.testing.broker.topics import Topic
 
 __all__ = ["handle"]
@@ -125,9 +125,4 @@ def _check_deletion(cluster: Cluster, version: int) -> None:
 
 
 def _error_result(target: Target, error: RequestError) -> Response:
-    return {
-        "name": target.name,
-        "topic_id": target.topic_id,
-        "error_code": error.code,
-        "error_message": error.message,
-    }
+    return {"name": target.name, "topic_id": target.topic_id, **error.fields}

@@ -6,9 +6,11 @@ from sharecons.testing.broker.acls import (
     Pattern,
     Resource,
     filter_from_request,
+    rule_fields,
 )
-from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.codec import Request, Response
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.errors import CLUSTER_DENIED
 
 __all__ = ["handle"]
 
@@ -16,10 +18,7 @@ __all__ = ["handle"]
 async def handle(request: Request, context: Context) -> Response:
     authorizer = context.cluster.authorizer
     if authorizer.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME):
-        return {
-            "error_code": ErrorCode.cluster_authorization_failed,
-            "error_message": "Cluster authorization failed.",
-        }
+        return CLUSTER_DENIED.fields
     found = authorizer.find(filter_from_request(request))
     return {"error_message": "", "resources": _by_resource(found)}
 
@@ -33,16 +32,7 @@ def _by_resource(acls: list[Acl]) -> list[Response]:
             "resource_type": resource,
             "resource_name": name,
             "pattern_type": pattern,
-            "acls": [_rule(acl) for acl in rules],
+            "acls": [rule_fields(acl) for acl in rules],
         }
         for (resource, name, pattern), rules in found.items()
     ]
-
-
-def _rule(acl: Acl) -> Response:
-    return {
-        "principal": acl.principal,
-        "host": acl.host,
-        "operation": acl.operation,
-        "permission_type": acl.permission,
-    }

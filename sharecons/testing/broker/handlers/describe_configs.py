@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from sharecons.testing.broker.addresses import format_address
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.errors import ConfigError
 from sharecons.testing.broker.resources import (
     BROKER,
     CLIENT_METRICS,
@@ -19,7 +20,6 @@ from sharecons.testing.broker.resources import (
     check_access,
     check_topic_name,
 )
-from sharecons.testing.broker.settings.changes import ConfigError
 from sharecons.testing.broker.settings.entries import Entry
 
 __all__ = ["handle"]

@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.groups.checks import check_access, check_coordinator
-from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.share.assignor import TopicPartition
 from sharecons.testing.broker.share.group import ShareGroup
 from sharecons.testing.broker.share.partitions import GroupOffset
@@ -32,11 +32,7 @@ def _group(group: Request, context: Context) -> Response:
         check_access(context, "DESCRIBE", group.group_id)
         check_coordinator(context, group.group_id)
     except GroupError as error:
-        return {
-            "group_id": group.group_id,
-            "error_code": error.code,
-            "error_message": error.message,
-        }
+        return {"group_id": group.group_id, **error.fields}
     offsets = {
         (each.topic_id, each.partition): each
         for each in context.cluster.share_partitions.offsets(group.group_id)

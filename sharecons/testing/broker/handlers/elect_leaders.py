@@ -11,7 +11,7 @@ from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.elections import PREFERRED, UNCLEAN, elect
-from sharecons.testing.broker.placement import RequestError
+from sharecons.testing.broker.errors import CLUSTER_DENIED, RequestError
 
 __all__ = ["handle"]
 
@@ -20,14 +20,11 @@ async def handle(request: Request, context: Context) -> Response:
     cluster = context.cluster
     kind = field_or(request, "election_type", PREFERRED)
     if cluster.authorizer.denies("ALTER", "CLUSTER", CLUSTER_NAME):
-        return _error_response(
-            request,
-            ErrorCode.cluster_authorization_failed,
-            "Cluster authorization failed.",
-        )
+        return _error_response(request, CLUSTER_DENIED)
     if kind not in (PREFERRED, UNCLEAN):
         message = f"Unknown election type {kind}"
-        return _error_response(request, ErrorCode.invalid_request, message)
+        error = RequestError(ErrorCode.invalid_request, message)
+        return _error_response(request, error)
     if request.topic_partitions is None:
         results = list(_all(cluster, kind))
     else:
@@ -38,20 +35,15 @@ async def handle(request: Request, context: Context) -> Response:
     return {"replica_election_results": results}
 
 
-def _error_response(request: Request, code: ErrorCode, message: str) -> Response:
+def _error_response(request: Request, error: RequestError) -> Response:
     """Return an error for the request and, for old versions, for each partition."""
     return {
-        "error_code": code,
+        "error_code": error.code,
         "replica_election_results": [
             {
                 "topic": each.topic,
                 "partition_result": [
-                    {
-                        "partition_id": index,
-                        "error_code": code,
-                        "error_message": message,
-                    }
-                    for index in each.partitions
+                    {"partition_id": index, **error.fields} for index in each.partitions
                 ],
             }
             for each in request.topic_partitions or ()
@@ -79,9 +71,9 @@ def _topic(
 
 
 def _partition(cluster: Cluster, kind: int, topic: str, index: int) -> Response:
-    code, message = ErrorCode.none, None
+    error_fields: Response = {"error_code": ErrorCode.none}
     try:
         elect(cluster, topic, index, kind)
     except RequestError as error:
-        code, message = error.code, error.message
-    return {"partition_id": index, "error_code": code, "error_message": message}
+        error_fields = error.fields
+    return {"partition_id": index, **error_fields}

@@ -12,6 +12,7 @@ import uuid
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
@@ -20,7 +21,6 @@ from sharecons.testing.broker.groups.checks import (
     wait_for_reply,
 )
 from sharecons.testing.broker.groups.classic import ClassicGroup, JoinRequest
-from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.groups.members import JoinResult
 
 __all__ = ["handle"]

@@ -16,9 +16,9 @@ from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.create_topics import create_topic
+from sharecons.testing.broker.errors import RequestError
 from sharecons.testing.broker.internal_topics import new_topic
 from sharecons.testing.broker.partition_fields import describe_partition
-from sharecons.testing.broker.placement import RequestError
 from sharecons.testing.broker.topics import (
     INTERNAL,
     Partition,

@@ -8,6 +8,7 @@ version 9, before that ILLEGAL_GENERATION (KIP-848).
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.groups.checks import check_access, check_coordinator
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.commits import (
@@ -15,7 +16,6 @@ from sharecons.testing.broker.groups.commits import (
     commit_each,
     get_or_create_group,
 )
-from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.groups.partition_errors import same_error
 
 __all__ = ["handle"]

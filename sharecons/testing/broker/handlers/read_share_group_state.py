@@ -5,66 +5,62 @@ which are in the leader's memory only. A leader epoch older than a previous one 
 fenced; a newer one is stored.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.coordinators import SHARE
+from sharecons.testing.broker.errors import RequestError
 from sharecons.testing.broker.share.partitions import SharePartitionKey
 
-__all__ = ["check_request", "handle"]
-
-SHARE: Final = 2
-"""The key type of FindCoordinator."""
+__all__ = ["each_partition", "handle"]
 
 UNINITIALIZED: Final = "Read operation on uninitialized share partition not allowed."
 FENCED: Final = "The leader epoch in the request is older than the epoch on the broker."
 
 
 async def handle(request: Request, context: Context) -> Response:
+    return each_partition(request, context, _state)
+
+
+def each_partition(
+    request: Request,
+    context: Context,
+    read: Callable[[Request, Context, SharePartitionKey], Response],
+) -> Response:
+    """Return a response with the fields, or the error, of each partition."""
+
+    def result(topic: Request, partition: Request) -> Response:
+        index = int(partition.partition)
+        key = SharePartitionKey(request.group_id, topic.topic_id, index)
+        try:
+            _check_request(context, key)
+            return {"partition": index, **read(partition, context, key)}
+        except RequestError as error:
+            return {"partition": index, **error.fields}
+
     return {
         "results": [
             {
                 "topic_id": topic.topic_id,
-                "partitions": [
-                    _partition(
-                        context,
-                        SharePartitionKey(request.group_id, topic.topic_id, index),
-                        at,
-                    )
-                    for index, at in (
-                        (int(each.partition), int(each.leader_epoch))
-                        for each in topic.partitions
-                    )
-                ],
+                "partitions": [result(topic, each) for each in topic.partitions],
             }
             for topic in request.topics
         ]
     }
 
 
-def _partition(context: Context, key: SharePartitionKey, leader_epoch: int) -> Response:
-    error = check_request(context, key)
-    if error is not None:
-        return error
+def _state(request: Request, context: Context, key: SharePartitionKey) -> Response:
+    leader_epoch = int(request.leader_epoch)
     state = context.cluster.share_partitions.state(key)
     if state is None:
-        code, message = ErrorCode.invalid_request, UNINITIALIZED
-        return {
-            "partition": key.partition,
-            "error_code": code,
-            "error_message": message,
-        }
+        raise RequestError(ErrorCode.invalid_request, UNINITIALIZED)
     if leader_epoch < state.leader_epoch:
-        code, message = ErrorCode.fenced_leader_epoch, FENCED
-        return {
-            "partition": key.partition,
-            "error_code": code,
-            "error_message": message,
-        }
+        raise RequestError(ErrorCode.fenced_leader_epoch, FENCED)
     state.note_leader_epoch(leader_epoch)
     return {
-        "partition": key.partition,
         "state_epoch": state.state_epoch,
         "start_offset": state.start_offset,
         "state_batches": [
@@ -79,16 +75,17 @@ def _partition(context: Context, key: SharePartitionKey, leader_epoch: int) -> R
     }
 
 
-def check_request(context: Context, key: SharePartitionKey) -> Response | None:
-    """Return the error if access is denied or this broker cannot respond, else None."""
+def _check_request(context: Context, key: SharePartitionKey) -> None:
+    """Check that access is allowed, and that this broker can respond.
+
+    Raises:
+        RequestError: it is not, or it cannot.
+    """
     cluster = context.cluster
     if cluster.authorizer.denies("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
-        code = ErrorCode.cluster_authorization_failed
-        return {"partition": key.partition, "error_code": code}
+        raise RequestError(ErrorCode.cluster_authorization_failed)
     coordinators, name = cluster.coordinators, key.coordinator_key
     if coordinators.node_for(SHARE, name, cluster.running) != context.node_id:
-        return {"partition": key.partition, "error_code": ErrorCode.not_coordinator}
+        raise RequestError(ErrorCode.not_coordinator)
     if coordinators.is_loading(SHARE, name):
-        code = ErrorCode.coordinator_load_in_progress
-        return {"partition": key.partition, "error_code": code}
-    return None
+        raise RequestError(ErrorCode.coordinator_load_in_progress)

@@ -17,9 +17,9 @@ from sharecons.testing.broker.share.requests import (
     check_acknowledgements,
     error_response,
     has_server_error,
-    leader_endpoints,
-    leader_if_moved,
+    partition_fields,
     request_error,
+    response_of_partitions,
 )
 from sharecons.testing.broker.share.sessions import (
     CLOSE,
@@ -70,25 +70,11 @@ def _session(request: Request, context: Context) -> Session:
 def _response(
     request: Request, context: Context, results: dict[TopicPartition, PartitionResult]
 ) -> Response:
-    topics: dict[object, list[Response]] = {}
+    partitions: dict[TopicPartition, Response] = {}
     for topic_partition, result in results.items():
-        code = result.code if isinstance(result, PartitionError) else ErrorCode.none
-        message = result.message if isinstance(result, PartitionError) else None
-        topics.setdefault(topic_partition.topic_id, []).append(
-            {
-                "partition_index": topic_partition.partition,
-                "error_code": code,
-                "error_message": message,
-                "current_leader": leader_if_moved(context, topic_partition, code),
-            }
-        )
-    leaders = [each["current_leader"] for parts in topics.values() for each in parts]
-    settings = context.cluster.share_partitions.group_settings(request.group_id)
-    return {
-        "acquisition_lock_timeout": settings.lock_duration,
-        "responses": [
-            {"topic_id": topic_id, "partitions": partitions}
-            for topic_id, partitions in topics.items()
-        ],
-        "node_endpoints": leader_endpoints(context, leaders),
-    }
+        code, message = ErrorCode.none, None
+        if isinstance(result, PartitionError):
+            code, message = result
+        fields = partition_fields(context, topic_partition, code)
+        partitions[topic_partition] = {**fields, "error_message": message}
+    return response_of_partitions(context, request.group_id, partitions)

@@ -40,9 +40,9 @@ from sharecons.testing.broker.share.requests import (
     error_response,
     find_partition,
     has_server_error,
-    leader_endpoints,
-    leader_if_moved,
+    partition_fields,
     request_error,
+    response_of_partitions,
 )
 from sharecons.testing.broker.share.sessions import (
     CLOSE,
@@ -285,29 +285,17 @@ def _results_to_send(request: Request, session: Session, results: Results) -> Re
 
 
 def _response(request: Request, context: Context, results: Results) -> Response:
-    cluster = context.cluster
-    topics: dict[object, list[Response]] = {}
-    for where, result in results.items():
-        topics.setdefault(where.topic_id, []).append(_partition(context, where, result))
-    leaders = [each["current_leader"] for parts in topics.values() for each in parts]
-    settings = cluster.share_partitions.group_settings(request.group_id)
-    return {
-        "acquisition_lock_timeout": settings.lock_duration,
-        "responses": [
-            {"topic_id": topic_id, "partitions": partitions}
-            for topic_id, partitions in topics.items()
-        ],
-        "node_endpoints": leader_endpoints(context, leaders),
+    partitions = {
+        where: _partition(context, where, result) for where, result in results.items()
     }
+    return response_of_partitions(context, request.group_id, partitions)
 
 
 def _partition(context: Context, where: TopicPartition, result: _Result) -> Response:
     return {
-        "partition_index": where.partition,
-        "error_code": result.code,
+        **partition_fields(context, where, result.code),
         "acknowledge_error_code": result.acknowledge_code.value,
         "acknowledge_error_message": result.acknowledge_message,
-        "current_leader": leader_if_moved(context, where, result.code),
         "records": result.fetched.records,
         "acquired_records": [part._asdict() for part in result.fetched.acquired],
     }

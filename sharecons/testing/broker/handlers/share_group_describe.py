@@ -5,12 +5,12 @@ A group is not described if the client is not allowed to describe all of its top
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
     check_group_id,
 )
-from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.handlers.share_group_heartbeat import topic_partitions
 from sharecons.testing.broker.share.group import Member, ShareGroup
 from sharecons.testing.broker.share.lookup import get_group
@@ -34,11 +34,7 @@ def _group(group_id: str, request: Request, context: Context) -> Response:
         check_coordinator(context, group_id)
         described = _describe(get_group(context, group_id), context)
     except GroupError as error:
-        return {
-            "group_id": group_id,
-            "error_code": error.code,
-            "error_message": error.message,
-        }
+        return {"group_id": group_id, **error.fields}
     if not request.include_authorized_operations:
         return described
     allowed = context.cluster.authorizer.authorized_operations("GROUP", group_id)

@@ -12,12 +12,12 @@ from typing import Final
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.coordinators import SHARE
+from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
     check_writable,
 )
-from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.internal_topics import ensure_state_topic
 from sharecons.testing.broker.share.assignor import Assignment, TopicPartition
 from sharecons.testing.broker.share.group import (
@@ -46,7 +46,7 @@ async def handle(request: Request, context: Context) -> Response:
             return _leave(request, context)
         return _stay(request, context)
     except GroupError as error:
-        return {"error_code": error.code, "error_message": error.message}
+        return error.fields
 
 
 def topic_partitions(assignment: Iterable[TopicPartition]) -> list[Response]:

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.errors import ConfigError
 from sharecons.testing.broker.settings.setting import Kind, Setting, split_list
 
-__all__ = ["Change", "ConfigError", "Operation", "apply_changes", "check_values"]
+__all__ = ["Change", "Operation", "apply_changes", "check_values"]
 
 
 class Operation(enum.IntEnum):
@@ -22,15 +23,6 @@ class Change:
     name: str
     operation: int
     value: str | None = None
-
-
-class ConfigError(Exception):
-    """A change is rejected; nothing has changed."""
-
-    def __init__(self, code: ErrorCode, message: str | None) -> None:
-        super().__init__(message or code.name)
-        self.code = code
-        self.message = message
 
 
 def apply_changes(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.settings.changes import ConfigError
+from sharecons.testing.broker.errors import ConfigError
 from sharecons.testing.broker.settings.setting import Kind, Setting, split_list
 
 __all__ = ["CLIENT_METRICS", "INTERVAL", "MATCH", "METRICS", "check", "patterns_of"]

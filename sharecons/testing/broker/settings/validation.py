@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.placement import RequestError
+from sharecons.testing.broker.errors import RequestError
 from sharecons.testing.broker.settings.brokers import BROKERS, PER_BROKER
 from sharecons.testing.broker.settings.groups import GROUPS
 from sharecons.testing.broker.settings.topics import TOPICS

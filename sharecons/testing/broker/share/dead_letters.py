@@ -23,6 +23,7 @@ from sharecons.testing.broker.batch_writer import (
     encode_batches_within,
 )
 from sharecons.testing.broker.configs import DEAD_LETTERS, Configs
+from sharecons.testing.broker.errors import RequestError
 from sharecons.testing.broker.log.batches import decode_header
 from sharecons.testing.broker.log.messages import decode_messages, is_message
 from sharecons.testing.broker.log.partition_log import (
@@ -35,7 +36,7 @@ from sharecons.testing.broker.log.records import (
     decode_records,
     decompress,
 )
-from sharecons.testing.broker.placement import Nodes, RequestError, place_replicas
+from sharecons.testing.broker.placement import Nodes, place_replicas
 from sharecons.testing.broker.share.in_flight import Run
 from sharecons.testing.broker.share.partitions import SharePartitionKey
 from sharecons.testing.broker.topics import (

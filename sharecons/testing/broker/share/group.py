@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.share.assignor import Assignment, TopicPartition, assign
 from sharecons.testing.broker.topics import Topics
 

@@ -2,7 +2,7 @@
 
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.share.group import ShareGroup
 
 __all__ = ["find_group", "get_group"]

@@ -27,9 +27,9 @@ __all__ = [
     "error_response",
     "find_partition",
     "has_server_error",
-    "leader_endpoints",
-    "leader_if_moved",
+    "partition_fields",
     "request_error",
+    "response_of_partitions",
 ]
 
 MAX_MEMBER_ID_LENGTH: Final = 36
@@ -152,7 +152,7 @@ def apply_acknowledgements(
     return has_moved
 
 
-def leader_if_moved(
+def _leader_if_moved(
     context: Context, topic_partition: TopicPartition, code: ErrorCode
 ) -> Response:
     """Return a partition's leader, if the error says that another broker leads."""
@@ -169,8 +169,38 @@ def leader_if_moved(
     return {"leader_id": partition.leader, "leader_epoch": partition.leader_epoch}
 
 
-def leader_endpoints(context: Context, leaders: Iterable[Response]) -> list[Response]:
-    """Return the addresses of the brokers that `leader_if_moved` has returned."""
+def response_of_partitions(
+    context: Context, group_id: str, results: Mapping[TopicPartition, Response]
+) -> Response:
+    """Return a response with a result for each partition; see `partition_fields`."""
+    topics: dict[object, list[Response]] = {}
+    for topic_partition, fields in results.items():
+        topics.setdefault(topic_partition.topic_id, []).append(fields)
+    leaders = [each["current_leader"] for each in results.values()]
+    settings = context.cluster.share_partitions.group_settings(group_id)
+    return {
+        "acquisition_lock_timeout": settings.lock_duration,
+        "responses": [
+            {"topic_id": topic_id, "partitions": partitions}
+            for topic_id, partitions in topics.items()
+        ],
+        "node_endpoints": _leader_endpoints(context, leaders),
+    }
+
+
+def partition_fields(
+    context: Context, topic_partition: TopicPartition, code: ErrorCode
+) -> Response:
+    """Return the fields that a partition has in both responses."""
+    return {
+        "partition_index": topic_partition.partition,
+        "error_code": code,
+        "current_leader": _leader_if_moved(context, topic_partition, code),
+    }
+
+
+def _leader_endpoints(context: Context, leaders: Iterable[Response]) -> list[Response]:
+    """Return the addresses of the brokers that `_leader_if_moved` has returned."""
     named = {leader["leader_id"] for leader in leaders if leader}
     return [
         context.endpoint(broker)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.errors import RequestError
 from sharecons.testing.broker.share.partitions import SharePartitionKey, SharePartitions
 
 __all__ = [
@@ -35,12 +36,8 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
-class SessionError(Exception):
+class SessionError(RequestError):
     """The request does not match its session."""
-
-    def __init__(self, code: ErrorCode) -> None:
-        super().__init__(code.name)
-        self.code = code
 
 
 class _Id(NamedTuple):
