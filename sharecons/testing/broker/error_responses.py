@@ -53,8 +53,8 @@ _BY_TOPIC_ID: Final = "results=topics topic_id / partitions partition"
 _OF_SHARE: Final = "responses=topics topic_id / partitions partition_index"
 _RESOURCES: Final = "responses=resources resource_type resource_name"
 
-# For each list, the field of the response, that of the request if it has another name,
-# and the fields that identify a part. "value" is a part that is a string or number.
+# For each list, its field in the response, its field in the request if it has another
+# name, and the fields that identify a part. "value" is a part that is a plain value.
 _TABLE: Final[Mapping[str, Sequence[str]]] = {
     "Produce": [
         "responses=topic_data name topic_id / partition_responses=partition_data index"
