@@ -6,8 +6,9 @@ SHARECONS_TEST_LOOPS=asyncio no test on trio, where a run is about something els
 
 Without these, tests marked `thorough` are left out. On a real Kafka tests run on
 asyncio only, except those marked `both_loops`: which loop waits for a socket does not
-depend on the broker, so trio is tested on the embedded one. Tests with a Spark session
-or a Spark cluster run on one broker, the real one if there is one.
+depend on the broker, so trio is tested on the embedded one. Where a real Kafka runs a
+test on asyncio, the embedded broker does not. Tests with a Spark session or a Spark
+cluster run on one broker, the real one if there is one.
 
 The embedded broker behaves like Kafka EMBEDDED. On another version, comparisons of the
 two (tests/broker) are left out, except those marked `newer_kafka`.
@@ -27,6 +28,7 @@ __all__ = ["THOROUGH"]
 THOROUGH: Final = os.environ.get("SHARECONS_TEST_THOROUGH", "") not in ("", "0")
 ASYNCIO_ONLY: Final = os.environ.get("SHARECONS_TEST_LOOPS") == "asyncio"
 LOOPS: Final = ("anyio_backend", "virtual_clock")  # fixtures
+KAFKA_FIXTURES: Final = ("any_kafka", "any_kafka3")
 CLUSTERS: Final = {"kafka3", "any_kafka3", "real_kafka3"}  # fixtures
 SPARK: Final = Path(__file__).parent / "spark"
 SPARKS: Final = {"spark", "spark_cluster"}  # fixtures
@@ -85,7 +87,7 @@ def _is_left_out(item: pytest.Item) -> bool:
     has = item.get_closest_marker
     if has("thorough") and not THOROUGH:
         return True
-    if _uses_spark(item) and _is_repeated(item):
+    if _is_repeated(item):
         return True
     if _is_on_trio(item):
         if ASYNCIO_ONLY:
@@ -101,10 +103,17 @@ def _is_left_out(item: pytest.Item) -> bool:
 
 
 def _is_repeated(item: pytest.Item) -> bool:
-    """Return whether a real Kafka runs the same test of Spark in this run."""
+    """Return whether a real Kafka runs the same test in this run.
+
+    A test on both event loops then runs on the embedded broker on trio only: the real
+    Kafka has asyncio.
+    """
     call = getattr(item, "callspec", None)
-    on_embedded = call is not None and call.params.get("any_kafka") == "embedded"
-    return on_embedded and BROKERS == "both" and not THOROUGH
+    if call is None or BROKERS != "both" or THOROUGH:
+        return False
+    if "embedded" not in (call.params.get(name) for name in KAFKA_FIXTURES):
+        return False
+    return _uses_spark(item) or "asyncio" in (call.params.get(name) for name in LOOPS)
 
 
 def _uses_spark(item: pytest.Item) -> bool:

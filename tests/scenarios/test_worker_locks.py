@@ -26,7 +26,7 @@ STEP = 0.5
 SHARE_FETCH, SHARE_ACKNOWLEDGE = 78, 79
 
 
-@pytest.fixture(params=virtual_time.BACKENDS)
+@pytest.fixture(params=["asyncio", pytest.param("trio", marks=pytest.mark.thorough)])
 def anyio_backend(request: pytest.FixtureRequest) -> virtual_time.Backend:
     return virtual_time.backend(request.param)
 

@@ -29,7 +29,7 @@ STEP = 0.1
 """Seconds between two writes of the producer, or two looks at a condition."""
 
 
-@pytest.fixture(params=virtual_time.BACKENDS)
+@pytest.fixture(params=["asyncio", pytest.param("trio", marks=pytest.mark.thorough)])
 def anyio_backend(request: pytest.FixtureRequest) -> virtual_time.Backend:
     return virtual_time.backend(request.param)
 
