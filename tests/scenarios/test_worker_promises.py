@@ -71,6 +71,12 @@ async def test_handler_that_hangs_is_a_dead_letter_after_its_attempts(
     assert [b"a"] * 2 == handled.calls
     assert 1 == origin.delivery_count, "a timeout costs no delivery"
     assert 2 == origin.attempts
+    assert (
+        "failed after 2 attempts: TimeoutError: the handler took longer than its "
+        "timeout of 0.3 s"
+    ) == origin.reason
+    assert origin.traceback is not None
+    assert "sleep_forever" in origin.traceback
 
 
 async def test_batch_handler_that_hangs_is_retried_and_dead_lettered(
@@ -155,6 +161,7 @@ async def test_error_that_stops_the_worker_on_the_last_delivery_is_a_dead_letter
     (origin,) = await setup.origins()
     assert 2 == origin.delivery_count
     assert "delivered for the last time: its handler raised" == origin.reason
+    assert "builtins.ValueError" == origin.exception
     await setup.wait_until_settled()
 
 

@@ -1,19 +1,17 @@
-"""The promises of a worker with a dead-letter queue, on the embedded broker.
+"""Promises of a worker with a dead-letter queue, on the embedded broker: logs, threads.
 
-A record leaves the group only by success, by Reject, or with a confirmed dead letter.
+tests/scenarios/test_worker_promises.py has what becomes of records, on both brokers.
 """
 
 import asyncio
 import logging
 import threading
-from collections.abc import Sequence
 from typing import Any
 
 import anyio
 import pytest
 
 from sharecons import (
-    BatchHandler,
     DeadLetter,
     DeadLetterQueue,
     Record,
@@ -52,59 +50,6 @@ def origins(broker: EmbeddedBroker) -> list[Origin]:
 
 async def hang(record: Record[Any, Any]) -> None:
     await anyio.sleep_forever()
-
-
-async def test_handler_that_hangs_is_a_dead_letter_after_its_attempts(
-    broker: EmbeddedBroker,
-) -> None:
-    broker.produce("orders", [b"a"])
-    handled = Handled(hang)
-
-    async with working(broker, handled, timeout=1.0, retry=TWICE, dead_letter=DEAD):
-        await until(lambda: settled(broker, 1))
-
-    (origin,) = origins(broker)
-    assert [b"a"] * 2 == handled.calls
-    assert 1 == origin.delivery_count, "a timeout costs no delivery"
-    assert 2 == origin.attempts
-    assert (
-        "failed after 2 attempts: TimeoutError: the handler took longer than its "
-        "timeout of 1 s"
-    ) == origin.reason
-    assert origin.traceback is not None
-    assert "sleep_forever" in origin.traceback
-
-
-async def test_batch_handler_that_hangs_is_retried_and_dead_lettered(
-    broker: EmbeddedBroker,
-) -> None:
-    broker.produce("orders", [b"%d" % number for number in range(5)])
-
-    async def write(batch: Sequence[Record[Any, Any]]) -> None:
-        await anyio.sleep_forever()
-
-    handler = BatchHandler(write, max_records=5, max_wait=0.1)
-    async with working(broker, handler, timeout=1.0, retry=TWICE, dead_letter=DEAD):
-        await until(lambda: settled(broker, 5))
-
-    assert [0, 1, 2, 3, 4] == [each.offset for each in origins(broker)]
-
-
-async def test_handler_that_exceeds_max_lock_time_has_failed_attempts(
-    broker: EmbeddedBroker,
-) -> None:
-    broker.produce("orders", [b"a"])
-    handled = Handled(hang)
-
-    async with working(
-        broker, handled, max_lock_time=1.0, retry=TWICE, dead_letter=DEAD
-    ):
-        await until(lambda: settled(broker, 1))
-
-    (origin,) = origins(broker)
-    assert [b"a"] * 2 == handled.calls
-    assert 2 == origin.delivery_count
-    assert "held for max_lock_time (1 s)" in origin.reason
 
 
 async def test_waits_longer_than_max_lock_time_lose_no_lock(
@@ -179,22 +124,6 @@ async def test_slow_records_of_a_key_are_processed_within_a_short_max_lock_time(
     assert [] == origins(broker)
 
 
-async def test_stop_on_the_last_delivery_writes_a_dead_letter(
-    broker: EmbeddedBroker,
-) -> None:
-    broker.set_group_config("billing", {"share.delivery.count.limit": 2})
-    broker.produce("orders", [b"a"])
-    handled = Handled(hang)
-    for delivery in (1, 2):
-        async with working(broker, handled, shutdown_grace=0.5, dead_letter=DEAD):
-            await until(lambda count=delivery: len(handled.calls) == count)
-
-    (origin,) = origins(broker)
-    assert 2 == origin.delivery_count
-    assert "delivered for the last time: the worker stops" == origin.reason
-    assert settled(broker, 1)
-
-
 def new_worker(
     broker: EmbeddedBroker, handler: Any, **options: Any
 ) -> ShareWorker[Any, Any]:
@@ -210,123 +139,11 @@ def new_worker(
     )
 
 
-async def test_cancelled_run_on_the_last_delivery_writes_a_dead_letter(
-    broker: EmbeddedBroker,
-) -> None:
-    broker.set_group_config("billing", {"share.delivery.count.limit": 2})
-    broker.produce("orders", [b"a"])
-    handled = Handled(hang)
-    for delivery in (1, 2):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(new_worker(broker, handled).run)
-            await until(lambda count=delivery: len(handled.calls) == count)
-            tasks.cancel_scope.cancel()
-
-    assert [2] == [each.delivery_count for each in origins(broker)]
-
-
-async def test_error_that_stops_the_worker_on_the_last_delivery_is_a_dead_letter(
-    broker: EmbeddedBroker,
-) -> None:
-    broker.set_group_config("billing", {"share.delivery.count.limit": 2})
-    broker.produce("orders", [b"a"])
-
-    async def fail(record: Record[Any, Any]) -> None:
-        raise ValueError("bad")
-
-    while not origins(broker):  # a fetch under way can return it once more
-        with pytest.raises(ValueError, match="bad"):
-            await new_worker(broker, fail, stop_on_error=True).run()
-
-    (origin,) = origins(broker)
-    assert "delivered for the last time: its handler raised" == origin.reason
-    assert "builtins.ValueError" == origin.exception
-
-
-async def test_lock_lost_on_the_last_delivery_is_a_dead_letter(
-    broker: EmbeddedBroker,
-) -> None:
-    broker.set_group_config("billing", {"share.delivery.count.limit": 2})
-    broker.produce("orders", [b"a"])
-    handled = Handled(hang)
-
-    async with working(broker, handled, dead_letter=DEAD) as worker:
-        for delivery in (1, 2):
-            await until(lambda count=delivery: len(handled.calls) == count)
-            broker.faults.on("ShareFetch").hang_up()
-            await until(lambda count=delivery: worker.stats.locks_lost == count)
-        await until(lambda: bool(origins(broker)))
-
-    (origin,) = origins(broker)
-    assert "its lock was lost on its last delivery" == origin.reason
-
-
-async def test_undeserializable_record_is_released_until_it_is_a_dead_letter(
-    broker: EmbeddedBroker,
-) -> None:
-    broker.produce("orders", [b"bad"])
-
-    def refuse(value: bytes) -> Any:
-        raise ValueError("not an order")
-
-    async with working(
-        broker,
-        Handled(),
-        value_deserializer=refuse,
-        on_deserialization_error="release",
-        retry=RetryPolicy(max_attempts=9),
-        dead_letter=DEAD,
-    ):
-        await until(lambda: settled(broker, 1))
-
-    (origin,) = origins(broker)
-    assert 4 == origin.delivery_count
-    assert "delivered for the last time: ValueError: not an order" == origin.reason
-
-
-async def test_record_delivered_more_often_than_its_attempts_is_not_handled(
-    broker: EmbeddedBroker,
-) -> None:
-    broker.produce("orders", [b"a"])
-    killed = Handled(hang)
-    for delivery in (1, 2):
-        async with working(broker, killed, shutdown_grace=0.5):
-            await until(lambda count=delivery: len(killed.calls) == count)
-    handled = Handled()
-
-    async with working(broker, handled, retry=TWICE, dead_letter=DEAD):
-        await until(lambda: settled(broker, 1))
-
-    (origin,) = origins(broker)
-    assert [] == handled.calls
-    assert ("delivered 3 times without an outcome; max_attempts is 2") == origin.reason
-
-
 def limit_size(broker: EmbeddedBroker, size: int) -> None:
     """Limit the source, which fits its records, and the topic of its dead letters."""
     broker.delete_topic("orders")
     for topic in ("orders", "small"):
         broker.create_topic(topic, 1, config={"max.message.bytes": size})
-
-
-async def test_dead_letter_that_its_topic_cannot_take_is_held_and_warned_of(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
-) -> None:
-    limit_size(broker, 100)
-    broker.produce("orders", [b"a"])
-
-    async def fail(record: Record[Any, Any]) -> None:
-        raise ValueError("x" * 1000)
-
-    small = DeadLetterQueue("small")
-    policy = RetryPolicy(max_attempts=1)
-    async with working(broker, fail, retry=policy, dead_letter=small) as worker:
-        await until(lambda: "copies of failed records not written" in caplog.text)
-        await anyio.sleep(3.0)  # virtual time
-        assert 1 == worker.stats.held
-        assert 0 == worker.stats.released
-        assert not settled(broker, 1)
-        worker.stop_now()
 
 
 async def test_reason_is_shortened_if_the_topic_cannot_take_it(
@@ -349,61 +166,6 @@ async def test_reason_is_shortened_if_the_topic_cannot_take_it(
     assert letter.value is None
     assert origin.reason.startswith("failed after 1 attempt: ValueError: xxx")
     assert 100 == len(origin.reason)
-
-
-async def test_dead_letter_does_not_return_to_its_topic(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Two workers, each with the other one's source as its dead-letter topic."""
-    broker.produce("orders", [b"a"])
-
-    async def fail(record: Record[Any, Any]) -> None:
-        raise ValueError("bad")
-
-    policy = RetryPolicy(max_attempts=1)
-    other = ShareWorker(
-        "orders.dead",
-        fail,
-        group_id="other",
-        bootstrap_servers=broker.bootstrap_servers,
-        auto_offset_reset="earliest",
-        network=broker.network,
-        retry=policy,
-        dead_letter=DeadLetterQueue("orders"),
-    )
-    async with working(broker, fail, retry=policy, dead_letter=DEAD):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(other.run)
-            await until(lambda: "is a dead letter of topic 'orders'" in caplog.text)
-            await anyio.sleep(3.0)  # virtual time
-            other.stop_now()
-
-    assert 1 == len(broker.records("orders"))
-    assert 1 == len(broker.records("orders.dead"))
-
-
-@pytest.mark.slow("timers of handlers, in real time")
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_handler_that_cancels_its_task_does_not_end_the_worker(
-    broker: EmbeddedBroker,
-) -> None:
-    broker.produce("orders", [b"%d" % number for number in range(10)])
-
-    async def cancel_itself(record: Record[Any, Any]) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        if record.value == b"3":
-            task.cancel()
-            await anyio.sleep(1.0)
-        if record.value == b"7":  # the time limit ends after the handler
-            task.get_loop().call_later(0.001, task.cancel)
-
-    async with working(broker, cancel_itself, concurrency=2, dead_letter=DEAD):
-        await until(lambda: settled(broker, 10))
-
-    (origin,) = origins(broker)
-    assert 3 == origin.offset
-    assert "RuntimeError: the handler cancelled its own task" in origin.reason
 
 
 @pytest.mark.parametrize(
@@ -589,8 +351,9 @@ async def test_threads_that_hang_are_limited_counted_and_named(
     options = {"concurrency": 3, "timeout": 0.05, "dead_letter": DEAD}
     async with working(broker, hang_in_thread, **options) as worker:
         await until(lambda: worker.stats.abandoned_threads == 3)
-        await until(lambda: worker.stats.failed == 3)
-        assert 0 == worker.stats.running
+        # Attempts without a thread fail as well, sooner or later.
+        await until(lambda: worker.stats.failed >= 3)
+        await until(lambda: worker.stats.running == 0)
         await until(lambda: "goes on in its thread" in caplog.text)
         line = next(
             each.getMessage()
