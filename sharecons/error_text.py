@@ -6,7 +6,7 @@ logs and headers are made here.
 
 import sysconfig
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Final, cast
@@ -21,13 +21,15 @@ from sharecons.guard import (
     text_by,
     type_name,
 )
+from sharecons.plain_copy import plain_copy
+from sharecons.plain_texts import MAX_CHAIN, texts_of
 
 __all__ = [
-    "MAX_CHAIN",
     "Frame",
     "application_line",
     "code_line",
     "error_text",
+    "errors_in_text",
     "repr_of",
     "shortened",
     "text_of",
@@ -62,9 +64,6 @@ FRAMES: Final = 8
 GROUPED: Final = 3
 """Exceptions of a group that its text contains, and the groups in groups."""
 
-MAX_CHAIN: Final = 20
-"""Exceptions whose tracebacks are shown; of a longer chain, only the last one's."""
-
 
 def shortened(text: str) -> str:
     """Return the beginning of a text, up to MAX_TEXT characters."""
@@ -84,7 +83,7 @@ def error_text(error: BaseException, depth: int = GROUPED) -> str:
     Args:
         depth: groups within groups that are read.
     """
-    text = shortened(text_by(str, error))
+    text = shortened(texts_of(error).text)
     if exceptions := exceptions_of(error):
         inner = [error_text(each, depth - 1) for each in exceptions[:GROUPED] if depth]
         if len(exceptions) > GROUPED or not depth:
@@ -92,6 +91,15 @@ def error_text(error: BaseException, depth: int = GROUPED) -> str:
         text = f"{text} [{'; '.join(inner)}]"
     name = type_name(error)
     return shortened(f"{name}: {text}" if text else name)
+
+
+def errors_in_text(
+    error: BaseException, depth: int = GROUPED
+) -> Iterator[BaseException]:
+    """Yield the exceptions whose texts `error_text` reads."""
+    yield error
+    for each in exceptions_of(error)[:GROUPED] if depth else ():
+        yield from errors_in_text(each, depth - 1)
 
 
 def traceback_of(error: BaseException) -> str:
@@ -115,7 +123,7 @@ def traceback_of(error: BaseException) -> str:
 
 def _traceback_of(error: BaseException) -> str:
     if len(chain_of(error, MAX_CHAIN)) <= MAX_CHAIN:
-        lines = traceback.format_exception(error, limit=-FRAMES)
+        lines = traceback.format_exception(plain_copy(error), limit=-FRAMES)
     else:
         lines = traceback.format_tb(raw_traceback(error), limit=-FRAMES)
         lines.append(f"{error_text(error)} (more than {MAX_CHAIN} exceptions)")

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from sharecons._errors import Error, RecordStateError
 from sharecons.guard import text_by
+from sharecons.plain_copy import plain_copy
 
 if TYPE_CHECKING:
     from sharecons.record import Record
@@ -175,9 +176,8 @@ class CallbackError(Error):
     """
 
     def __init__(self, callback: str, error: BaseException) -> None:
-        super().__init__(
-            f"{callback} raised {text_by(repr, error)}; the consumer continues"
-        )
+        text = text_by(repr, plain_copy(error))
+        super().__init__(f"{callback} raised {text}; the consumer continues")
         self.callback = callback
 
 

@@ -17,12 +17,16 @@ __all__ = [
     "EXITS",
     "cause_of",
     "chain_of",
+    "class_attribute",
+    "context_of",
     "exceptions_of",
     "flattened",
     "full_type_name",
     "function_name",
     "guarded",
+    "instance_attributes",
     "is_a",
+    "module_name",
     "qualified_type_name",
     "raise_error",
     "raise_exit",
@@ -40,6 +44,9 @@ EXITS: Final = (KeyboardInterrupt, SystemExit)
 _NAME: Final[Any] = type.__dict__["__name__"]
 _QUALIFIED_NAME: Final[Any] = type.__dict__["__qualname__"]
 _MODULE: Final[Any] = type.__dict__["__module__"]
+_ORDER: Final[Any] = type.__dict__["__mro__"]
+_CLASS_ATTRIBUTES: Final[Any] = type.__dict__["__dict__"]
+_ATTRIBUTES: Final[Any] = BaseException.__dict__["__dict__"]
 _CAUSE: Final[Any] = BaseException.__dict__["__cause__"]
 _CONTEXT: Final[Any] = BaseException.__dict__["__context__"]
 _TRACEBACK: Final[Any] = BaseException.__dict__["__traceback__"]
@@ -114,11 +121,17 @@ def function_name(function: object) -> str:
     return name if type(name) is str else qualified_type_name(function)
 
 
+def module_name(value: object) -> str | None:
+    """Return the name of the module of the type of a value; None if it has none."""
+    module = _MODULE.__get__(type(value))
+    return module if type(module) is str else None
+
+
 def full_type_name(value: object) -> str:
     """Return the qualified name of the type of a value, with its module."""
-    module = _MODULE.__get__(type(value))
+    module = module_name(value)
     name = qualified_type_name(value)
-    return f"{module}.{name}" if type(module) is str else name
+    return name if module is None else f"{module}.{name}"
 
 
 def exceptions_of(error: BaseException) -> tuple[BaseException, ...]:
@@ -133,6 +146,28 @@ def cause_of(error: BaseException) -> BaseException | None:
     """Return the exception that `raise ... from` has set."""
     cause: BaseException | None = _CAUSE.__get__(error)
     return cause
+
+
+def context_of(error: BaseException) -> BaseException | None:
+    """Return the exception that was being handled when this one was raised."""
+    context: BaseException | None = _CONTEXT.__get__(error)
+    return context
+
+
+def class_attribute(value: object, name: str) -> object:
+    """Return what the class of a value, or a base class, defines; None for nothing."""
+    for kind in _ORDER.__get__(type(value)):
+        attributes = _CLASS_ATTRIBUTES.__get__(kind)
+        if name in attributes:
+            found: object = attributes[name]
+            return found
+    return None
+
+
+def instance_attributes(error: BaseException) -> dict[str, Any]:
+    """Return the attributes of an exception, to read and to change."""
+    attributes: dict[str, Any] = _ATTRIBUTES.__get__(error)
+    return attributes
 
 
 def raw_traceback(error: BaseException) -> TracebackType | None:
@@ -152,7 +187,7 @@ def chain_of(error: BaseException, limit: int) -> list[BaseException]:
         each = pending.pop()
         if each is not None and id(each) not in found:
             found[id(each)] = each
-            pending += [cause_of(each), _CONTEXT.__get__(each)]
+            pending += [cause_of(each), context_of(each)]
             pending += exceptions_of(each)
     return list(found.values())
 

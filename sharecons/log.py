@@ -23,6 +23,7 @@ from typing import Any, Final, final
 import structlog
 
 from sharecons.guard import guarded, text_by, type_name
+from sharecons.plain_copy import plain_copy
 
 __all__ = ["GuardedLogger", "get_logger"]
 
@@ -88,7 +89,7 @@ class GuardedLogger:
         now = time.monotonic()
         if now >= GuardedLogger.next_report:
             GuardedLogger.next_report = now + INTERVAL
-            text = f"{type_name(error)}: {text_by(str, error)}"
+            text = f"{type_name(error)}: {text_by(str, plain_copy(error))}"
             line = f"{self._name}: logging raised {text}; not logged: {event}"
             # Without stderr, or if it is closed, there is nowhere to write.
             guarded(lambda: sys.stderr.write(f"{line[:MAX_LINE]}\n"), lambda _: 0)
@@ -111,6 +112,7 @@ def _format_line(logger: Any, method: str, event: MutableMapping[str, Any]) -> A
         raise structlog.DropEvent
     exc_info = event.pop("exc_info", None)
     if exc_info is not None:
+        exc_info = plain_copy(exc_info)
         traceback.format_exception(exc_info)  # a handler would hide what this raises
     text = str(event.pop("event", ""))
     fields = dict(event)
@@ -127,7 +129,8 @@ def _format_exception(event: MutableMapping[str, Any]) -> None:
     """
     error = event.pop("exc_info", None)
     if error is not None:
-        event["exception"] = "".join(traceback.format_exception(error)).rstrip()
+        lines = traceback.format_exception(plain_copy(error))
+        event["exception"] = "".join(lines).rstrip()
 
 
 def _format_value(value: object) -> str:

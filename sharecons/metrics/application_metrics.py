@@ -12,6 +12,7 @@ from sharecons.guard import guarded, text_by
 from sharecons.log import get_logger
 from sharecons.metrics.catalog import METRICS
 from sharecons.metrics.metric import MetricPoint
+from sharecons.plain_copy import plain_copy
 
 __all__ = ["ApplicationMetric", "ApplicationMetrics"]
 
@@ -149,7 +150,7 @@ class ApplicationMetrics:
 
     def _read(self, metric: ApplicationMetric) -> float | None:
         def fail(error: BaseException) -> None:
-            self._log_failure(metric.name, text_by(repr, error))
+            self._log_failure(metric.name, text_by(repr, plain_copy(error)))
 
         value = guarded(lambda: float(metric.read()), fail)
         if value is None or math.isfinite(value):

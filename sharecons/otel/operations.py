@@ -33,6 +33,7 @@ from sharecons.otel.attributes import (
     Conventions,
 )
 from sharecons.otel.failures import Failures
+from sharecons.plain_copy import plain_copy
 from sharecons.version import VERSION
 
 __all__ = ["MAX_LINKS", "Instruments", "Operation", "Operations"]
@@ -226,6 +227,7 @@ class Operations:
         if attributes:
             span.set_attributes(attributes)
         if error is not None:
+            error = plain_copy(error)
             _record_exception(span, error)
         if error_type is not None:
             span.set_attribute(ERROR_TYPE, error_type)

@@ -52,5 +52,6 @@ The shell around them:
 - `copy_writer`, `copy_log`: write copies; log lines for copies that are not written.
 - `shutdown`: how a run ends.
 - `group_settings`: follows the configs of the group.
+- `failure_texts`: makes the texts of failed calls in threads.
 - `failure_log`, `life_log`: log lines of failed attempts; of start, stop and end.
 """

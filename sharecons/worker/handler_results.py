@@ -14,6 +14,7 @@ from typing import Final
 
 from sharecons.error_text import error_text
 from sharecons.guard import function_name, guarded, type_name
+from sharecons.plain_copy import plain_copy
 
 __all__ = ["misused"]
 
@@ -39,7 +40,7 @@ def misused(returned: object) -> Exception | None:
         lambda: _misused(returned),
         lambda error: TypeError(
             f"the handler returned a {type_name(returned)}; inspecting it raised "
-            f"{error_text(error)}"
+            f"{error_text(plain_copy(error))}"
         ),
     )
 

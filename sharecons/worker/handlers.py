@@ -13,7 +13,8 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from sharecons.config.validation import check_count, check_number
 from sharecons.error_text import repr_of
-from sharecons.guard import guarded, is_a, raise_error
+from sharecons.guard import guarded, is_a, raise_error, type_name
+from sharecons.plain_texts import is_plain
 from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.handler_checks import check_handler
 from sharecons.worker.handler_function import HandlerFunction
@@ -277,9 +278,11 @@ class _BatchRun:
         raise_error(misused(returned))
         self._returned = _errors_in(returned, len(self._batch))
         if self._returned is None:
+            is_quick = is_plain(returned)
+            text = repr_of(returned) if is_quick else f"a {type_name(returned)}"
             raise TypeError(
                 "a batch handler returns None, or an exception or None for each "
-                f"of the {len(self._batch)} records; not {repr_of(returned)}"
+                f"of the {len(self._batch)} records; not {text}"
             )
 
     def errors(self, error: Exception | None) -> Errors:

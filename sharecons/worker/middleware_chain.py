@@ -27,6 +27,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from sharecons.guard import exceptions_of, function_name, guarded, is_a
 from sharecons.net.io.event_loop import Clock
+from sharecons.worker.failure_texts import FailureTexts, has_texts, have_failed
 from sharecons.worker.handler_function import took_too_long, within
 from sharecons.worker.handlers import Errors, HandlerCall, as_failure
 from sharecons.worker.machine.decisions import Decisions
@@ -58,6 +59,7 @@ class MiddlewareChain:
     Args:
         middleware: the first one is the outermost.
         decisions: decide the outcomes that middleware sees.
+        texts: make the texts that these outcomes have.
         chance: returns random numbers from 0.0 to 1.0.
     """
 
@@ -65,11 +67,13 @@ class MiddlewareChain:
         self,
         middleware: Sequence[Middleware],
         decisions: Decisions,
+        texts: FailureTexts,
         clock: Clock,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.middleware = middleware
         self.chance = chance
+        self.texts = texts
         self._decisions = decisions
         self._clock = clock
 
@@ -97,6 +101,7 @@ class MiddlewareCall:
         self, chain: MiddlewareChain, handler: HandlerCall, call: Call
     ) -> None:
         self._chain = chain
+        self._call = call
         self._items = call.items
         self._run = handler.begin([item.argument for item in call.items])
         self._timeout = handler.timeout
@@ -130,6 +135,7 @@ class MiddlewareCall:
             if failure is not self._raised_by_handler:
                 await checkpoint_if_cancelled()
             if failure is not None:
+                await self._chain.texts.make(self._call, self._run.errors(failure))
                 self._preview(failure)
             return self._run.errors(failure)
         finally:
@@ -191,6 +197,7 @@ class MiddlewareCall:
             failure = await _hidden_failure(middleware, call_next)
         try:
             if failure is not None:
+                await self._make_texts(failure)
                 self._preview(failure)
                 raise failure
         finally:
@@ -201,15 +208,31 @@ class MiddlewareCall:
             await self._run()
         except Exception as error:
             self._raised_by_handler = error
+            await self._make_texts(error)
             self._preview(error)
             raise
         except BaseException:
             self._on_cancelled()
             raise
+        if have_failed(self._run.errors(None)):
+            await self._make_texts(None)
         self._preview(None)
 
+    async def _make_texts(self, failure: Exception | None) -> None:
+        """Make the texts of errors; after the timeout, `__call__` makes them."""
+        try:
+            if not self._has_timed_out:
+                await self._chain.texts.make(self._call, self._run.errors(failure))
+        except anyio.get_cancelled_exc_class():
+            if not self._has_timed_out:
+                raise
+
+    @property
+    def _has_timed_out(self) -> bool:
+        return self._deadline is not None and anyio.current_time() >= self._deadline
+
     def _on_cancelled(self) -> None:
-        if self._deadline is not None and anyio.current_time() >= self._deadline:
+        if self._has_timed_out:
             assert self._timeout is not None, "it has a deadline"
             self._preview(took_too_long(self._timeout))
             return
@@ -232,6 +255,9 @@ class MiddlewareCall:
             attempt = self._attempts[index]
             if error is None:
                 attempt.outcome = Accepted()
+                continue
+            if not has_texts(error):  # cancelled before they were made
+                attempt.outcome = None
                 continue
             if self.chances is None:
                 self.chances = {each: self._chain.chance() for each in self._items}

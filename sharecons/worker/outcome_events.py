@@ -7,9 +7,10 @@ from typing import Any, Generic, cast, final
 
 from sharecons.config.callables import check_callback
 from sharecons.error_text import code_line
-from sharecons.errors import ConfigurationError
-from sharecons.guard import function_name, guarded, type_name
+from sharecons.errors import ConfigurationError, DeserializationError
+from sharecons.guard import function_name, guarded, is_a, type_name
 from sharecons.log import get_logger
+from sharecons.plain_copy import plain_copy
 from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.failure_log import PERIOD, LineLimit
 from sharecons.worker.machine.actions import OutcomeDecided
@@ -77,13 +78,15 @@ class OutcomeCallback:
 
     def _fail(self, error: BaseException, item: WorkItem) -> None:
         if self._limit.allows(""):
-            is_hidden = SafeTexts().hides(error, item)
+            shown = plain_copy(error)
+            is_unreadable = is_a(error, DeserializationError)
+            is_hidden = is_unreadable or SafeTexts().hides(shown, item)
             self._log.error(
                 "on_outcome failed",
                 function=self._name,
                 error=type_name(error),
                 at=code_line(error),
-                exc_info=None if is_hidden else error,
+                exc_info=None if is_hidden else shown,
             )
 
     def flush(self, now: float) -> None:

@@ -5,6 +5,7 @@ from typing import Final, Literal, NamedTuple, cast
 from sharecons.config.validation import HOUR, check_number
 from sharecons.error_text import text_of
 from sharecons.guard import exceptions_of, guarded, is_a
+from sharecons.plain_texts import is_plain
 
 __all__ = [
     "Accepted",
@@ -60,8 +61,8 @@ class Reject(HandlerDecision):
     """
 
     def __init__(self, reason: object = "", *, log_reason: bool = False) -> None:
-        super().__init__(reason)
         self.reason = text_of(reason)
+        super().__init__(self.reason)
         self.log_reason = log_reason
 
 
@@ -78,8 +79,8 @@ class DeadLetter(HandlerDecision):
     """
 
     def __init__(self, reason: object = "", *, log_reason: bool = False) -> None:
-        super().__init__(reason)
         self.reason = text_of(reason)
+        super().__init__(self.reason)
         self.log_reason = log_reason
 
 
@@ -97,10 +98,11 @@ def decision_of(error: BaseException) -> HandlerDecision | None:
 def reason_of(decision: HandlerDecision) -> str:
     """Return the reason of a `Reject` or `DeadLetter`.
 
-    A subclass without `super().__init__()` has none: then it is the exception's text.
+    A subclass without `super().__init__()` has none, or one of any type: then it is
+    the exception's text.
     """
     reason = guarded(lambda: cast("Reject", decision).reason, lambda _: decision)
-    return text_of(reason)
+    return text_of(reason if is_plain(reason) else decision)
 
 
 def logs_reason(decision: HandlerDecision) -> bool:

@@ -10,12 +10,26 @@ A deserializer's exception quotes parts of a value, which cannot be recognized. 
 is always left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, cast, final
 
-from sharecons.error_text import MAX_CHAIN, error_text, repr_of, text_of
+from sharecons.error_text import error_text, repr_of, text_of
 from sharecons.errors import DeserializationError
-from sharecons.guard import cause_of, chain_of, is_a, type_name
+from sharecons.guard import (
+    cause_of,
+    chain_of,
+    class_attribute,
+    exceptions_of,
+    is_a,
+    type_name,
+)
+from sharecons.plain_texts import (
+    MAX_CHAIN,
+    is_plain,
+    is_plain_error,
+    make_quickly,
+    texts_of,
+)
 from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.outcomes import (
     DeadLetter,
@@ -25,9 +39,11 @@ from sharecons.worker.outcomes import (
     reason_of,
 )
 
-__all__ = ["SafeTexts"]
+__all__ = ["Quotes", "SafeTexts"]
 
 HIDDEN: Final = "(not logged: the text quotes a record)"
+
+HIDDEN_UNKNOWN: Final = "(not logged: the text of its record was not made in time)"
 
 HIDDEN_REASON: Final = (
     "(not logged: the text quotes a record; pass log_reason=True to allow it)"
@@ -52,22 +68,48 @@ FEW: Final = 64
 
 
 @final
-class _Quotes:
+class Quotes:
     """The texts that quote one of these records.
 
-    A batch can fail with as many texts as it has records, so a text is searched in one
+    They are made once, where they are needed if that is quick, see `plain_texts`. A
+    batch can fail with as many texts as it has records, so a text is searched in one
     pass, however many quotes there are.
     """
 
     def __init__(self, contents: Contents) -> None:
-        self._quotes = {quote for each in contents for quote in _quotes(*each)}
+        self._contents = contents
+        self._quotes: set[str] | None = None
         self._by_start: dict[str, dict[int, set[str]]] = {}
-        for quote in self._quotes if len(self._quotes) > FEW else ():
+        self._has_begun = False
+        self.are_due = not all(_is_plain(*each) for each in contents)
+
+    @property
+    def are_unknown(self) -> bool:
+        """True if they were not made in time."""
+        return self._has_begun and self._quotes is None
+
+    def begin(self) -> Callable[[], None]:
+        """Return what makes them, in a thread."""
+        self.are_due, self._has_begun = False, True
+        return self._make
+
+    def _make(self) -> None:
+        quotes = {quote for each in self._contents for quote in _quotes(*each)}
+        for quote in quotes if len(quotes) > FEW else ():
             by_length = self._by_start.setdefault(quote[:MIN_QUOTE], {})
             by_length.setdefault(len(quote), set()).add(quote)
+        self._quotes = quotes
+        self._contents = ()
 
     def are_in(self, text: str) -> bool:
-        """Return whether a text contains one of them."""
+        """Return whether a text contains one of them; True if that is not known."""
+        if not self._has_begun:
+            if self.are_due:
+                make_quickly([self.begin()])
+            else:
+                self.begin()()
+        if self._quotes is None:
+            return True
         if not self._by_start:
             return any(quote in text for quote in self._quotes)
         return any(
@@ -84,23 +126,26 @@ class SafeTexts:
     """Returns the texts. Records of a batch share an exception, which is read once."""
 
     def __init__(self) -> None:
-        self._last: tuple[BaseException, bool] | None = None
-        self._of_calls: dict[Call, _Quotes] = {}
+        self._last: tuple[BaseException, Call | None, bool] | None = None
 
     def hides(self, error: BaseException, item: WorkItem) -> bool:
         """Return whether the text and the traceback of an exception are left out."""
-        if self._last is None or self._last[0] is not error:
-            self._last = error, _hides(error, self._quotes_of(item))
-        return self._last[1]
+        last = self._last
+        if last is None or last[0] is not error or last[1] is not item.call:
+            is_hidden = _hides(error, _quotes_of(item))
+            self._last = last = error, item.call, is_hidden
+        return last[2]
 
     def error(self, error: BaseException, item: WorkItem) -> str:
         """Return the type and the text of what a handler raised for a record."""
         if self.hides(error, item):
-            return f"{type_name(error)} {HIDDEN}"
+            return f"{type_name(error)} {_hidden(item)}"
         return error_text(error)
 
     def reason(self, reason: str, error: BaseException | None, item: WorkItem) -> str:
         """Return the reason of an outcome; `error` is the exception that it names."""
+        if error is None and item.error is None:
+            return reason  # not of the application
         if error is not None and is_a(error, DeserializationError):
             part = cast("DeserializationError", error).part
             cause = cause_of(error)
@@ -108,40 +153,53 @@ class SafeTexts:
             return f"{part} not deserialized: {name}"
         if error is not None and self.hides(error, item):
             return reason.replace(error_text(error), self.error(error, item))
-        if not _Quotes([(item.record, item.argument)]).are_in(reason):
+        if not _quotes_of(item).are_in(reason):
             return reason
         decision = None if item.error is None else decision_of(item.error)
         if decision is None or not is_a(decision, (DeadLetter, Reject)):
-            return HIDDEN
+            return _hidden(item)
         if reason_of(decision) != reason:
-            return HIDDEN
+            return _hidden(item)
         return reason if logs_reason(decision) else HIDDEN_REASON
 
     def end(self) -> None:
-        """Forget the last exceptions and calls, which refer to records."""
+        """Forget the last exception, which refers to records."""
         self._last = None
-        self._of_calls.clear()
-
-    def _quotes_of(self, item: WorkItem) -> _Quotes:
-        """Return the quotes of the records that a handler was called with together."""
-        call = item.call
-        if call is None or not (call.contents or len(call.items) > 1):
-            return _Quotes([(item.record, item.argument)])
-        if call not in self._of_calls:
-            items = [(each.record, each.argument) for each in call.items]
-            self._of_calls[call] = _Quotes(call.contents or items)
-        return self._of_calls[call]
 
 
-def _hides(error: BaseException, quotes: _Quotes) -> bool:
+def _quotes_of(item: WorkItem) -> Quotes:
+    """Return the quotes of the records that a handler was called with together."""
+    if item.call is not None and item.call.texts is not None:
+        quotes: Quotes = item.call.texts.quotes
+        return quotes
+    return Quotes([(item.record, item.argument)])
+
+
+def _hidden(item: WorkItem) -> str:
+    return HIDDEN_UNKNOWN if _quotes_of(item).are_unknown else HIDDEN
+
+
+def _hides(error: BaseException, quotes: Quotes) -> bool:
     if is_a(error, DeserializationError):
         return True
     # A longer chain counts as quoting.
     chain = chain_of(error, MAX_CHAIN)
     if len(chain) > MAX_CHAIN:
         return True
-    text = "\n".join(text for each in chain for text in (text_of(each), repr_of(each)))
-    return quotes.are_in(text)
+    return quotes.are_in("\n".join(text for each in chain for text in _shown(each)))
+
+
+def _shown(error: BaseException) -> Iterator[str]:
+    """Return the texts of an exception that a log line can have."""
+    text, notes = texts_of(error)
+    yield text
+    yield from notes
+    if is_plain_error(error) and not exceptions_of(error):
+        yield repr_of(error)
+
+
+def _is_plain(record: Any, argument: Any) -> bool:
+    return argument is record or (is_plain(argument.key) and is_plain(argument.value))
 
 
 def _quotes(record: Any, argument: Any) -> Iterator[str]:
@@ -160,6 +218,7 @@ def _quotes(record: Any, argument: Any) -> Iterator[str]:
 
 
 def _object_quotes(value: Any) -> Iterator[str]:
-    for text in (text_of(value), repr_of(value)):
+    is_same = class_attribute(value, "__str__") is vars(object)["__str__"]
+    for text in (repr_of(value), "" if is_same else text_of(value)):
         if len(text) >= MIN_OBJECT:
             yield text[:PREFIX]

@@ -1,12 +1,14 @@
 """Which handler of a worker processes a record: by its topic."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
 from sharecons.copies.dead_letter_writer import DeadLetterQueue
 from sharecons.deserializers import Deserializers
+from sharecons.errors import DeserializationError
 from sharecons.worker.handlers import HandlerCall
+from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.machine.topic_settings import TopicSettings
 
@@ -33,6 +35,19 @@ class Route:
     def name(self) -> str:
         """The name of the handler, for messages."""
         return self.call.name
+
+    def deserialize(
+        self, items: Iterable[WorkItem]
+    ) -> list[tuple[WorkItem, DeserializationError]]:
+        """Deserialize the records that have had no call yet; return the failures."""
+        failed: list[tuple[WorkItem, DeserializationError]] = []
+        for item in items:
+            if item.argument is item.record:
+                try:
+                    item.argument = self.deserializers.apply(item.record)
+                except DeserializationError as error:
+                    failed.append((item, error))
+        return failed
 
 
 @final

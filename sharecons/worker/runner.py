@@ -14,7 +14,6 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from sharecons.deserializers import Deserializers
 from sharecons.errors import DeserializationError, Error
 from sharecons.log import get_logger
 from sharecons.member.lock_keeper import LockKeeper
@@ -28,6 +27,7 @@ from sharecons.worker.copy_writer import CopyWriter
 from sharecons.worker.demand import demand_of
 from sharecons.worker.executor import Executor
 from sharecons.worker.failure_log import FailureLog
+from sharecons.worker.failure_texts import FailureTexts, have_failed
 from sharecons.worker.full_queues import FullQueues
 from sharecons.worker.group_settings import GroupSettings
 from sharecons.worker.handlers import Errors
@@ -104,9 +104,12 @@ class Runner:
             meters=options.meters,
         )
         self._isolation = machine.scheduler.isolation
+        self._texts = FailureTexts()
         self._middleware: MiddlewareChain | None = None
         if middleware:
-            self._middleware = MiddlewareChain(middleware, machine.decisions, clock)
+            self._middleware = MiddlewareChain(
+                middleware, machine.decisions, self._texts, clock
+            )
         self._slots = CallSlots(
             options.concurrency, clock, self._next_call, self._call, self._wake
         )
@@ -341,7 +344,11 @@ class Runner:
                 with suppress(Error):
                     await self._source.commit(CONFIRM_TIMEOUT)
             route = self._routes.of_settings(call.queue.settings)
-            began = self._begin(call, route.deserializers)
+            began = self._begin(call)
+            if route.deserializers:
+                if failed := route.deserialize(call.items):
+                    await self._on_not_deserialized(call, failed)
+                began = self._clock()
             if not call.items:
                 return
             if self._middleware is None:
@@ -356,6 +363,9 @@ class Runner:
             now = self._clock()
             seconds = now - began
             self._demand.on_call_ended(call, seconds)
+            if have_failed(errors):
+                await self._texts.make(call, errors)
+                now = self._clock()
             self._execute(self._machine.on_results(call, errors, now, seconds, chances))
         finally:
             if call.middleware is not None:
@@ -364,16 +374,23 @@ class Runner:
             # Since Python 3.12, a frame of a traceback refers to the frames around it.
             errors, chances = (), None
 
-    def _begin(self, call: Call, deserializers: Deserializers) -> float:
-        """Prepare the records of a call; return when its handler begins."""
+    def _begin(self, call: Call) -> float:
+        """Prepare the records of a call; return when it begins."""
         now = self._clock()
-        actions = self._machine.on_call_begins(call, now)
-        if actions:
+        if actions := self._machine.on_call_begins(call, now):
             self._execute(actions)
-        if deserializers:
-            self._deserialize(call, deserializers, now)
-            now = self._clock()
         return now
+
+    async def _on_not_deserialized(
+        self, call: Call, failed: list[tuple[WorkItem, DeserializationError]]
+    ) -> None:
+        """Settle the records that the handler is not called with."""
+        try:
+            await self._texts.make(call, [error for _, error in failed])
+            now = self._clock()
+            self._execute(self._machine.on_not_deserialized(call, failed, now))
+        finally:
+            failed.clear()  # tracebacks refer to frames that have it
 
     def _on_outcome_decided(self, decided: OutcomeDecided) -> None:
         call = decided.item.call
@@ -381,18 +398,3 @@ class Runner:
             call.middleware.set_outcome(decided.item, decided.outcome)
         if self._on_outcome is not None:
             self._on_outcome.report(decided)
-
-    def _deserialize(
-        self, call: Call, deserializers: Deserializers, now: float
-    ) -> None:
-        """Deserialize the records that have had no call yet."""
-        failed: list[tuple[WorkItem, Exception]] = []
-        for item in call.items:
-            if item.argument is item.record:
-                try:
-                    item.argument = deserializers.apply(item.record)
-                except DeserializationError as error:
-                    failed.append((item, error))
-        if failed:
-            self._execute(self._machine.on_not_deserialized(call, failed, now))
-            failed.clear()  # tracebacks refer to this frame

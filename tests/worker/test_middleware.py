@@ -22,6 +22,7 @@ from sharecons import (
     RetryPolicy,
 )
 from sharecons.testing.virtual_time import Backend
+from sharecons.worker.failure_texts import FailureTexts
 from sharecons.worker.handlers import handler_call
 from sharecons.worker.machine.actions import OutcomeDecided
 from sharecons.worker.machine.settings import HandlerSettings
@@ -75,6 +76,7 @@ class Attempted:
         chain = MiddlewareChain(
             middleware,
             worker.machine.decisions,
+            FailureTexts(),
             lambda: worker.now,
             chance=lambda: next(chances),
         )

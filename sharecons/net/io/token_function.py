@@ -12,6 +12,7 @@ from sharecons.errors import (
 )
 from sharecons.guard import function_name, is_a, raise_exit, text_by, type_name
 from sharecons.net.io.callbacks import is_cancellation
+from sharecons.plain_copy import plain_copy
 from sharecons.protocol.sasl.tokens import TOKEN_RULE, is_token
 
 __all__ = ["TokenFunction"]
@@ -81,9 +82,8 @@ class TokenFunction:
 
     def _failure(self, error: BaseException) -> ConnectionFailedError:
         raise_exit(error)
-        return ConnectionFailedError(
-            f"{self._what} raised {type_name(error)}: {text_by(str, error)}"
-        )
+        text = text_by(str, plain_copy(error))
+        return ConnectionFailedError(f"{self._what} raised {type_name(error)}: {text}")
 
 
 def _article(name: str) -> str:

@@ -8,6 +8,7 @@ from typing import Final, final
 
 from sharecons.error_text import error_text, text_of
 from sharecons.guard import cause_of, guarded, is_a, type_name
+from sharecons.plain_copy import plain_copy
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.waits import Waits
 from sharecons.worker.outcomes import (
@@ -120,7 +121,8 @@ class Decisions:
             return outcome
 
         def on_failed_decision(failure: BaseException) -> RecordOutcome:
-            text = f"{type_name(error)}; deciding about it raised {error_text(failure)}"
+            raised = error_text(plain_copy(failure))
+            text = f"{type_name(error)}; deciding about it raised {raised}"
             default = RetryPolicy(max_attempts=settings.max_attempts)
             return decide(default, RuntimeError(text))
 

@@ -2,7 +2,6 @@
 
 import enum
 import math
-from collections.abc import Sequence
 from typing import Any, final
 
 from sharecons._record import TopicPartition
@@ -45,18 +44,17 @@ class Call:
             cancellation, by the worker or by a time limit of the handler.
         slot: the shell keeps here what makes the call.
         middleware: the shell keeps here the call within middleware, if there is any.
-        contents: the record and the argument of each item, once a call of several has
-            ended.
+        texts: the shell keeps here the texts of a failed call.
     """
 
     __slots__ = (
         "began",
-        "contents",
         "is_running",
         "items",
         "middleware",
         "queue",
         "slot",
+        "texts",
         "was_interrupted",
         "without_outcome",
     )
@@ -71,7 +69,7 @@ class Call:
         self.was_interrupted = False
         self.slot: Any = None
         self.middleware: Any = None
-        self.contents: Sequence[tuple[Any, Any]] = ()
+        self.texts: Any = None
 
     def keep_running(self) -> None:
         """Remove the records that have another state before the call begins."""
@@ -83,8 +81,8 @@ class Call:
         """End the call; forget the items, which refer to it."""
         self.is_running = False
         self.middleware = None
-        if len(self.items) > 1:
-            self.contents = [(item.record, item.argument) for item in self.items]
+        if self.texts is not None:
+            self.texts.end()
         self.items = []
 
 

@@ -188,6 +188,8 @@ class WorkerMachine:
         """Settle the records of a call that a deserializer could not read."""
         actions: Actions = []
         for item, error in errors:
+            if item.state is not ItemState.RUNNING:
+                continue  # its lock was lost meanwhile
             if item.meter is not None:
                 item.meter.deserialization_errors += 1
             outcome = self.decisions.on_deserialization_error(item, error)
@@ -222,8 +224,7 @@ class WorkerMachine:
                 self._fail(item, error, outcome, seconds, now, actions)
                 continue
             if self._reports_outcomes:
-                decided = OutcomeDecided(item, Accepted(), item.attempt, seconds)
-                actions.append(decided)
+                actions.append(OutcomeDecided(item, Accepted(), item.attempt, seconds))
             self.counts.accepted += 1
             if item.meter is not None:
                 item.meter.on_accepted(
@@ -382,8 +383,7 @@ class WorkerMachine:
         if decision_of(error) is None:
             raised = error
             self.counts.failed += 1
-            failed = AttemptFailed(item, item.attempt, error, outcome, seconds)
-            actions.append(failed)
+            actions.append(AttemptFailed(item, item.attempt, error, outcome, seconds))
             if item.settings.stop_on_error:
                 actions.append(Stop(error))
         self._ends.settle(item, outcome, now, actions, seconds=seconds, error=raised)
