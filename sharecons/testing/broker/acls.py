@@ -269,6 +269,12 @@ class Authorizer:
                 bits |= 1 << operation
         return bits
 
+    def cluster_operations(self) -> int:
+        """Return the operations allowed on the cluster; 0 if DESCRIBE is denied."""
+        if self.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME):
+            return 0
+        return self.authorized_operations("CLUSTER", CLUSTER_NAME)
+
     def _denies(self, operation: Operation, resource: Resource, name: str) -> bool:
         found = [acl for acl in self._acls if acl.matches_resource(resource, name)]
         permissions = {acl.permission for acl in found if acl.applies_to(operation)}

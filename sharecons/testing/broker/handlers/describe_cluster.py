@@ -6,7 +6,6 @@ include stopped brokers (KIP-1073): they are fenced.
 
 from typing import Final
 
-from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Broker, Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
@@ -65,10 +64,5 @@ def _broker(broker: Broker, context: Context) -> Response:
 def _operations(request: Request, cluster: Cluster) -> Response:
     if not request.include_cluster_authorized_operations:
         return {}
-    denied = cluster.authorizer.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME)
-    operations = (
-        0
-        if denied
-        else cluster.authorizer.authorized_operations("CLUSTER", CLUSTER_NAME)
-    )
+    operations = cluster.authorizer.cluster_operations()
     return {"cluster_authorized_operations": operations}

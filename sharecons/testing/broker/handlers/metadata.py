@@ -70,12 +70,7 @@ def _cluster_operations(request: Request, cluster: Cluster) -> Response:
     """Return the operations for versions 8 to 10; later, DescribeCluster has them."""
     if not field_or(request, "include_cluster_authorized_operations", False):
         return {}
-    denied = cluster.authorizer.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME)
-    operations = (
-        0
-        if denied
-        else cluster.authorizer.authorized_operations("CLUSTER", CLUSTER_NAME)
-    )
+    operations = cluster.authorizer.cluster_operations()
     return {"cluster_authorized_operations": operations}
 
 

@@ -144,7 +144,7 @@ class PartitionLog:
     ) -> Appended:
         """Append the marker that ends a transaction, even one without records."""
         batch = encode_marker(producer_id, producer_epoch, committed, now_ms)
-        appended = self._store(batch, decode_header(batch), leader_epoch, None)
+        appended = self._store(batch, leader_epoch, None)
         producer = self._producers.setdefault(producer_id, LogProducer(producer_id))
         producer.note_marker(producer_epoch)
         started = self._open_transactions.pop(producer_id, None)
@@ -293,7 +293,7 @@ class PartitionLog:
         transaction_version: int,
     ) -> Appended:
         if header.producer_id < 0:
-            appended = self._store(batch, header, leader_epoch, append_time)
+            appended = self._store(batch, leader_epoch, append_time)
             self._update()
             return appended
         producer = self._producers.get(header.producer_id)
@@ -302,7 +302,7 @@ class PartitionLog:
             return duplicate
         producer.check(header, transaction_version)
         self._producers[header.producer_id] = producer
-        appended = self._store(batch, header, leader_epoch, append_time)
+        appended = self._store(batch, leader_epoch, append_time)
         producer.note_append(
             header, replace(appended, log_append_time=self._last_timestamp())
         )
@@ -312,28 +312,13 @@ class PartitionLog:
         return appended
 
     def _store(
-        self,
-        batch: bytes,
-        header: BatchHeader,
-        leader_epoch: int,
-        append_time: int | None,
+        self, batch: bytes, leader_epoch: int, append_time: int | None
     ) -> Appended:
         base = self.end_offset
-        last = base + header.last_offset_delta
-        stored = StoredBatch(
-            base_offset=base,
-            last_offset=last,
-            data=finalize(batch, base, leader_epoch, append_time),
-            leader_epoch=leader_epoch,
-            max_timestamp=header.max_timestamp if append_time is None else append_time,
-            producer_id=header.producer_id,
-            is_transactional=header.is_transactional,
-            is_control=header.is_control,
-            record_count=header.record_count,
-        )
-        self._batches.append(stored)
-        self.end_offset = last + 1
-        return Appended(base, last, append_time)
+        new = stored(finalize(batch, base, leader_epoch, append_time))
+        self._batches.append(new)
+        self.end_offset = new.last_offset + 1
+        return Appended(base, new.last_offset, append_time)
 
     def _last_timestamp(self) -> int:
         return self._batches[-1].max_timestamp
