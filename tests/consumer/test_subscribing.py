@@ -6,7 +6,8 @@ from contextlib import suppress
 import anyio
 import pytest
 
-from sharecons import NotSubscribedError, ShareConsumer
+from sharecons import ShareConsumer
+from sharecons.errors import NotSubscribedError
 from sharecons.testing import EmbeddedBroker, OffsetState
 from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.testing.virtual_time import Backend

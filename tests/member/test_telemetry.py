@@ -8,7 +8,8 @@ import anyio
 import pytest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
-from sharecons import ConsumerStateError, RequestTimedOutError
+from sharecons import RequestTimedOutError
+from sharecons.errors import ConsumerStateError
 from sharecons.member import telemetry
 from sharecons.metrics import METRICS, ApplicationMetric, otlp
 from sharecons.protocol.backoff import fraction_of
