@@ -49,7 +49,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         handle_signals=False,
     )
     try:
-        async with worker, Producer(SERVERS) as producer:
+        async with worker, Producer(bootstrap_servers=SERVERS) as producer:
             app.state.worker, app.state.producer = worker, producer
             yield
     except Exception:

@@ -217,7 +217,9 @@ async def exported(
     cluster: Cluster, group: str, is_noticed: Callable[[], bool]
 ) -> dict[str, float]:
     """Collect once a second until `is_noticed`; return metrics that show a problem."""
-    async with ShareGroupAdmin(cluster.bootstrap_servers, timeout=5) as admin:
+    async with ShareGroupAdmin(
+        bootstrap_servers=cluster.bootstrap_servers, timeout=5
+    ) as admin:
         collector, metrics = Collector(admin, [group]), Metrics()
         with anyio.fail_after(90):
             while not await anyio.to_thread.run_sync(is_noticed):

@@ -76,7 +76,7 @@ async def test_programs_of_the_administration_page_run(cluster: EmbeddedBroker) 
     await page.run(0, names)
     assert ("Empty", []) == (names["group"].state, list(names["group"].members))
 
-    async with ShareGroupAdmin(cluster.bootstrap_servers) as admin:
+    async with ShareGroupAdmin(bootstrap_servers=cluster.bootstrap_servers) as admin:
         names["admin"] = admin
         for number, block in enumerate(page.blocks[1:], 1):
             if "create_topics" in block:
@@ -127,7 +127,7 @@ async def test_program_of_the_migration_page_moves_a_group(
     here = TopicPartition("orders", 0)
     names: Names = {"servers": cluster.bootstrap_servers}
     await Guide("migrate.md").run(0, names)
-    async with ShareGroupAdmin(cluster.bootstrap_servers) as admin:
+    async with ShareGroupAdmin(bootstrap_servers=cluster.bootstrap_servers) as admin:
         created = await admin.alter_consumer_group_offsets("orders", {here: 500})
         created.check()
 

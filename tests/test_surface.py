@@ -2,16 +2,19 @@
 
 import ast
 import importlib
+import inspect
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import sharecons
-from sharecons import errors
+from sharecons import Producer, ShareConsumer, ShareGroupAdmin, errors
+from sharecons.dead_letters import DeadLetters
 from sharecons.metrics import METRICS
 
 PACKAGE = Path(sharecons.__file__).parent
@@ -131,6 +134,17 @@ def python(program: str) -> str:
     """Run a program in a new interpreter; return its output."""
     command = [sys.executable, "-c", program]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    "client", [DeadLetters, Producer, ShareConsumer, ShareGroupAdmin]
+)
+def test_clients_take_their_servers_in_the_same_way(client: type) -> None:
+    servers = inspect.signature(client).parameters["bootstrap_servers"]
+
+    assert inspect.Parameter.KEYWORD_ONLY is servers.kind
+    assert "localhost:9092" == servers.default
+    assert str | Sequence[str] == servers.annotation
 
 
 @pytest.mark.slow("starts a process")

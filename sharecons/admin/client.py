@@ -43,7 +43,7 @@ __all__ = ["ShareGroupAdmin"]
 class ShareGroupAdmin(TopicMethods):
     """An admin client for share groups (KIP-932, "Admin").
 
-        async with ShareGroupAdmin("localhost:9092") as admin:
+        async with ShareGroupAdmin(bootstrap_servers="kafka:9092") as admin:
             group = await admin.describe_group("billing")
             print(group.state)
 

@@ -22,8 +22,8 @@ class AdminLifecycle:
 
     def __init__(
         self,
-        bootstrap_servers: str | Sequence[str] = "localhost:9092",
         *,
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
         client_id: str = "sharecons",
         security: Security | None = None,
         timeout: float = 30.0,

@@ -31,6 +31,8 @@ def add_parser(subparsers: "Subparsers") -> None:
     )
     parser.add_argument(
         "--bootstrap-server",
+        "--bootstrap-servers",
+        dest="bootstrap_servers",
         metavar="HOST:PORT",
         help="run on this cluster, Kafka 4.2 or newer (default: an in-memory broker)",
     )
@@ -66,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     from sharecons.demo.views import LineView, ScreenView
     from sharecons.testing import EmbeddedBroker
 
-    where = options.bootstrap_server
+    where = options.bootstrap_servers
     title = f"{options.consumers} workers, 1 partition, "
     title += f"Kafka at {escape(where)}" if where else "in-memory broker"
     stdout = output.rich_stdout()

@@ -153,7 +153,7 @@ async def _open_admin(
     from sharecons.admin import ShareGroupAdmin
 
     async with ShareGroupAdmin(
-        settings.bootstrap_servers,
+        bootstrap_servers=settings.bootstrap_servers,
         client_id=settings.client_id,
         security=settings.security,
         timeout=settings.timeout,

@@ -75,7 +75,10 @@ class DeadLetters:
         instrumentation: Instrumentation | None | NotGiven = NOT_GIVEN,
     ) -> None:
         admin = ShareGroupAdmin(
-            bootstrap_servers, client_id=client_id, security=security, timeout=timeout
+            bootstrap_servers=bootstrap_servers,
+            client_id=client_id,
+            security=security,
+            timeout=timeout,
         )
         self._set(admin, topic, instrumentation)
 

@@ -65,7 +65,9 @@ async def run_demo(
             request of the demo or of a worker.
     """
     topic = f"sharecons-demo-{uuid4().hex[:8]}"
-    async with ShareGroupAdmin(servers, timeout=10.0, connect_timeout=3.0) as admin:
+    async with ShareGroupAdmin(
+        bootstrap_servers=servers, timeout=10.0, connect_timeout=3.0
+    ) as admin:
         await _create_topics(admin, topic)
         try:
             with view.live:
@@ -191,7 +193,9 @@ class _Demo:
     async def _produce(self) -> None:
         total = self._jobs.total
         invalid = int(total * INVALID_AT) + 1
-        async with Producer(self._servers, client_id="sharecons-demo") as producer:
+        async with Producer(
+            bootstrap_servers=self._servers, client_id="sharecons-demo"
+        ) as producer:
             for first in range(1, total + 1, JOBS_PER_BATCH):
                 numbers = range(first, min(first + JOBS_PER_BATCH, total + 1))
                 jobs = ({"job": n, "invalid": n == invalid} for n in numbers)

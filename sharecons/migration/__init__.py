@@ -1,6 +1,6 @@
 """Migration of a consumer group's offsets to a share group, and back.
 
-    async with ShareGroupAdmin("localhost:9092") as admin:
+    async with ShareGroupAdmin(bootstrap_servers="kafka:9092") as admin:
         planned = await migration.plan(admin, "orders", "orders-shared")
         print(planned.twice, planned.missed)
         results = await migration.execute(admin, planned)

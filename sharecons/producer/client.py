@@ -37,7 +37,7 @@ MANY: Final = 1 << 16
 class Producer(ProducerLifecycle):
     """Writes records with acks=all and idempotence (KIP-98).
 
-        async with Producer("localhost:9092") as producer:
+        async with Producer(bootstrap_servers="localhost:9092") as producer:
             await producer.send("orders", b"tea", key=b"customer-7")
 
     Entering connects. `send` returns once all in-sync replicas have the record. Any
@@ -75,8 +75,8 @@ class Producer(ProducerLifecycle):
 
     def __init__(
         self,
-        bootstrap_servers: str | Sequence[str] = "localhost:9092",
         *,
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
         security: Security | None = None,
         client_id: str = "sharecons",
         compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none",

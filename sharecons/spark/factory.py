@@ -104,7 +104,7 @@ def _create_cluster(options: SourceOptions) -> Cluster:
 
 def _create_admin(options: SourceOptions) -> ShareGroupAdmin:
     return ShareGroupAdmin(
-        options.bootstrap_servers,
+        bootstrap_servers=options.bootstrap_servers,
         client_id=options.client_id,
         security=load_security(options.security),
         timeout=min(ADMIN_TIMEOUT, options.request_timeout),

@@ -164,7 +164,7 @@ class DeadLetterTask:
     async def _write(self, rows: Iterator[Any]) -> None:
         options = self.options
         async with Producer(
-            options.bootstrap_servers,
+            bootstrap_servers=options.bootstrap_servers,
             security=load_security(options.security),
             client_id=options.client_id,
             request_timeout=options.request_timeout,
@@ -246,7 +246,7 @@ def _check_queue(options: SourceOptions, queue: DeadLetterQueue) -> None:
 
 async def _check_topic(options: SourceOptions, topic: str) -> None:
     async with ShareGroupAdmin(
-        options.bootstrap_servers,
+        bootstrap_servers=options.bootstrap_servers,
         client_id=options.client_id,
         security=load_security(options.security),
         timeout=TOPIC_TIMEOUT,

@@ -25,5 +25,7 @@ def group():
 
 @pytest.fixture
 async def admin(kafka):
-    async with ShareGroupAdmin(kafka.bootstrap_servers, timeout=20) as admin:
+    async with ShareGroupAdmin(
+        bootstrap_servers=kafka.bootstrap_servers, timeout=20
+    ) as admin:
         yield admin

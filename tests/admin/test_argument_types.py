@@ -49,7 +49,7 @@ def calls(found):
 
 async def rejection(call, value):
     with pytest.raises(ConfigurationError) as caught:
-        await call(ShareGroupAdmin("localhost:1"), value)
+        await call(ShareGroupAdmin(bootstrap_servers="localhost:1"), value)
     return str(caught.value)
 
 

@@ -52,7 +52,9 @@ async def admin(broker):
 
 
 def admin_of(broker, **options):
-    return ShareGroupAdmin(broker.bootstrap_servers, network=broker.network, **options)
+    return ShareGroupAdmin(
+        bootstrap_servers=broker.bootstrap_servers, network=broker.network, **options
+    )
 
 
 def requests_of(broker, api):

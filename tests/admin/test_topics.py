@@ -160,12 +160,16 @@ async def test_lost_response_of_a_creation_is_reported_as_existing(name):
 
 def admin_of(broker: EmbeddedBroker, **options) -> ShareGroupAdmin:
     return ShareGroupAdmin(
-        broker.bootstrap_servers, network=broker.network, **{"timeout": 10, **options}
+        bootstrap_servers=broker.bootstrap_servers,
+        network=broker.network,
+        **{"timeout": 10, **options},
     )
 
 
 async def test_unreachable_brokers_are_an_error_of_the_call():
-    async with ShareGroupAdmin("localhost:1", connect_timeout=0) as admin:
+    async with ShareGroupAdmin(
+        bootstrap_servers="localhost:1", connect_timeout=0
+    ) as admin:
         with pytest.raises(ConnectionFailedError):
             await admin.create_topics(NewTopic("orders"))
         with pytest.raises(ConnectionFailedError):
@@ -187,11 +191,11 @@ async def test_unreachable_brokers_are_an_error_of_the_call():
 )
 async def test_invalid_topic_is_a_sentence(topics, text):
     with pytest.raises(ConfigurationError, match=text):
-        await ShareGroupAdmin("localhost:1").create_topics(*topics)
+        await ShareGroupAdmin(bootstrap_servers="localhost:1").create_topics(*topics)
 
 
 async def test_invalid_names_of_deletions_are_a_sentence():
-    admin = ShareGroupAdmin("localhost:1")
+    admin = ShareGroupAdmin(bootstrap_servers="localhost:1")
     with pytest.raises(ConfigurationError, match="topics: topic name 'a b'"):
         await admin.delete_topics("a b")
     with pytest.raises(ConfigurationError, match="validate_only must be True or"):

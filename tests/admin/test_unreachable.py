@@ -55,7 +55,7 @@ async def test_refused_connection_without_connect_timeout_is_not_retried(bound, 
     network = CountedAttempts()
     with anyio.fail_after(10):
         async with ShareGroupAdmin(
-            address, connect_timeout=0, network=network
+            bootstrap_servers=address, connect_timeout=0, network=network
         ) as admin:
             with pytest.raises(ConnectionFailedError, match=f"{address}.*refused"):
                 await call(admin)
@@ -65,7 +65,7 @@ async def test_refused_connection_without_connect_timeout_is_not_retried(bound, 
 
 async def test_closed_port_is_tried_until_connect_timeout(bound):
     address = f"127.0.0.1:{bound.getsockname()[1]}"
-    async with ShareGroupAdmin(address, connect_timeout=0.1) as admin:
+    async with ShareGroupAdmin(bootstrap_servers=address, connect_timeout=0.1) as admin:
         with pytest.raises(ConnectionFailedError) as caught:
             await admin.list_groups()
 
@@ -80,7 +80,9 @@ async def test_broker_that_starts_later_is_reached(bound):
     bound.close()
     network = CountedAttempts()
     async with (
-        ShareGroupAdmin(f"127.0.0.1:{port}", network=network) as admin,
+        ShareGroupAdmin(
+            bootstrap_servers=f"127.0.0.1:{port}", network=network
+        ) as admin,
         anyio.create_task_group() as tasks,
     ):
 
@@ -100,7 +102,7 @@ async def test_silent_listener_fails_at_the_timeout(bound, call):
     bound.listen()
     address = f"127.0.0.1:{bound.getsockname()[1]}"
     with anyio.fail_after(10):
-        async with ShareGroupAdmin(address, timeout=0.1) as admin:
+        async with ShareGroupAdmin(bootstrap_servers=address, timeout=0.1) as admin:
             with pytest.raises(ConnectionFailedError, match=f"{address}.*no response"):
                 await call(admin)
 
@@ -118,7 +120,7 @@ class BlockingNetwork:
 async def test_blocked_event_loop_still_reports_the_address(call):
     with anyio.fail_after(10):
         async with ShareGroupAdmin(
-            "a:1", timeout=0.1, network=BlockingNetwork()
+            bootstrap_servers="a:1", timeout=0.1, network=BlockingNetwork()
         ) as admin:
             with pytest.raises(
                 ConnectionFailedError, match="a:1.*no response"

@@ -52,7 +52,7 @@ async def test_change_replaces_fields_of_the_response(broker):
 
     fault = broker.faults.on("Metadata", times=None).change(without_orders)
     async with ShareGroupAdmin(
-        broker.bootstrap_servers, network=broker.network
+        bootstrap_servers=broker.bootstrap_servers, network=broker.network
     ) as admin:
         assert {"refunds"} == set(await admin.describe_topics())
         fault.undo()

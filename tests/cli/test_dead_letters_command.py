@@ -32,7 +32,7 @@ def dead_letters(broker, action, *args):
 
 def redriven(broker, topic="orders"):
     async def read():
-        async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+        async with ShareGroupAdmin(bootstrap_servers=broker.bootstrap_servers) as admin:
             return [record.value for record in await records_of(admin, topic)]
 
     return sorted(anyio.run(read))

@@ -63,7 +63,7 @@ def broker():
 
 
 async def set_start_offset(servers):
-    async with ShareGroupAdmin(servers) as admin:
+    async with ShareGroupAdmin(bootstrap_servers=servers) as admin:
         (await admin.alter_share_group_offsets(GROUP, {ORDERS: 0})).check()
 
 
@@ -80,7 +80,7 @@ def run(broker):
 
 def test_admin_reads_every_state(broker):
     async def read():
-        async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+        async with ShareGroupAdmin(bootstrap_servers=broker.bootstrap_servers) as admin:
             return (await admin.read_state(GROUP, [ORDERS]))[ORDERS].value
 
     batches = anyio.run(read).batches
@@ -139,7 +139,7 @@ def test_html_and_svg_show_every_state(run, tmp_path, form):
 
 def test_exporter_counts_every_state(broker):
     async def collect():
-        async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+        async with ShareGroupAdmin(bootstrap_servers=broker.bootstrap_servers) as admin:
             return await Collector(admin, [GROUP]).collect()
 
     metrics = Metrics()

@@ -42,7 +42,9 @@ def group_at(broker):
         start = {TopicPartition(*key): offset for key, offset in offsets.items()}
 
         async def set_offsets():
-            async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+            async with ShareGroupAdmin(
+                bootstrap_servers=broker.bootstrap_servers
+            ) as admin:
                 (await admin.alter_share_group_offsets(group, start)).check()
 
         anyio.run(set_offsets)
@@ -165,7 +167,7 @@ def test_list_type_shows_groups_of_other_types(broker, run_groups, topic, group)
     classic = new_name("classic")
 
     async def commit():
-        async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+        async with ShareGroupAdmin(bootstrap_servers=broker.bootstrap_servers) as admin:
             (
                 await admin.alter_consumer_group_offsets(
                     classic, {TopicPartition(topic, 0): 1}
@@ -469,7 +471,7 @@ def test_reset_of_classic_group_fails(broker, run_groups, topic):
     classic = new_name("classic")
 
     async def commit():
-        async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+        async with ShareGroupAdmin(bootstrap_servers=broker.bootstrap_servers) as admin:
             (
                 await admin.alter_consumer_group_offsets(
                     classic, {TopicPartition(topic, 0): 1}

@@ -84,7 +84,9 @@ def names(kafka, tmp_path_factory):
 async def _delete_groups(names):
     """Delete the groups of these tests from the Kafka."""
     groups = [names.fill_in(name, side)[0] for name in ("{g}", "{h}") for side in "jo"]
-    async with sharecons.ShareGroupAdmin(names.bootstrap_servers) as admin:
+    async with sharecons.ShareGroupAdmin(
+        bootstrap_servers=names.bootstrap_servers
+    ) as admin:
         await admin.delete_share_groups(names.busy, names.classic, *groups)
 
 
@@ -123,7 +125,9 @@ def _start_members(stack, kafka, names):
 
 async def _is_settled(names):
     group = names.busy
-    async with sharecons.ShareGroupAdmin(names.bootstrap_servers) as admin:
+    async with sharecons.ShareGroupAdmin(
+        bootstrap_servers=names.bootstrap_servers
+    ) as admin:
         found = (await admin.describe_share_groups(group))[group].value
         offsets = (await admin.list_share_group_offsets(group))[group].value.found
     return len(found.members) == 2 and 0 == sum(
@@ -143,7 +147,9 @@ def fresh(names):
     """Create the groups that commands change, before each test."""
 
     async def prepare():
-        async with sharecons.ShareGroupAdmin(names.bootstrap_servers) as admin:
+        async with sharecons.ShareGroupAdmin(
+            bootstrap_servers=names.bootstrap_servers
+        ) as admin:
             for side in ("j", "o"):
                 (g,), (h,) = (names.fill_in(name, side) for name in ("{g}", "{h}"))
                 await admin.delete_share_groups(g, h)

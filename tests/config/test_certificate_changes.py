@@ -214,7 +214,9 @@ async def test_wrong_certificate_for_seconds_does_not_end_a_worker(cluster):
 @asynccontextmanager
 async def producing(cluster):
     broker, network = cluster
-    async with Producer(broker.brokers[1], network=network) as producer:
+    async with Producer(
+        bootstrap_servers=broker.brokers[1], network=network
+    ) as producer:
         for partition in range(2):
             await producer.send("orders", b"before", partition=partition)
         yield producer
@@ -240,7 +242,9 @@ async def test_lasting_wrong_certificate_fails_the_records_of_a_producer(cluster
 @asynccontextmanager
 async def administering(cluster):
     broker, network = cluster
-    async with ShareGroupAdmin(broker.brokers[1], network=network) as admin:
+    async with ShareGroupAdmin(
+        bootstrap_servers=broker.brokers[1], network=network
+    ) as admin:
         await admin.describe_features(node_id=2)
         yield admin
 

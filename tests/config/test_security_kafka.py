@@ -101,7 +101,9 @@ async def test_producer_writes_records(secure_kafka, authority, way):
     topic = secure_kafka.admin.create_topic()
 
     with anyio.fail_after(40):
-        async with Producer(secure_kafka.at(listener), security=security) as producer:
+        async with Producer(
+            bootstrap_servers=secure_kafka.at(listener), security=security
+        ) as producer:
             position = await producer.send(topic, b"1")
 
     assert (topic, 0, 0) == position
@@ -109,7 +111,7 @@ async def test_producer_writes_records(secure_kafka, authority, way):
 
 async def test_wrong_password_ends_the_start_of_a_producer(secure_kafka):
     security = Security.sasl("PLAIN", NAME, "wrong", tls=False)
-    producer = Producer(secure_kafka.at("NAMED"), security=security)
+    producer = Producer(bootstrap_servers=secure_kafka.at("NAMED"), security=security)
 
     with pytest.raises(AuthenticationError, match="PLAIN as 'alice'"):
         async with producer:

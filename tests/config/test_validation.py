@@ -318,7 +318,7 @@ def test_topic_name_that_kafka_allows_is_accepted(topic: str) -> None:
 @pytest.mark.parametrize(("topic", "rule"), ILLEGAL_TOPICS)
 @pytest.mark.anyio
 async def test_admin_rejects_illegal_topic_names(topic: str, rule: str) -> None:
-    admin = ShareGroupAdmin("localhost:1")
+    admin = ShareGroupAdmin(bootstrap_servers="localhost:1")
     partition = TopicPartition(topic, 0)
     for call in (
         lambda: admin.describe_topics(topic),
@@ -335,8 +335,8 @@ async def test_admin_rejects_illegal_topic_names(topic: str, rule: str) -> None:
 @pytest.mark.anyio
 async def test_admin_rejects_invalid_strings(text: str) -> None:
     with pytest.raises(ConfigurationError, match="^client_id"):
-        ShareGroupAdmin("localhost:1", client_id=text)
-    admin = ShareGroupAdmin("localhost:1")
+        ShareGroupAdmin(bootstrap_servers="localhost:1", client_id=text)
+    admin = ShareGroupAdmin(bootstrap_servers="localhost:1")
     for call in (
         lambda: admin.describe_share_groups(text),
         lambda: admin.delete_share_groups(text),

@@ -253,7 +253,7 @@ async def start_consumer(broker, security):
 
 async def start_admin(broker, security):
     async with ShareGroupAdmin(
-        broker.bootstrap_servers,
+        bootstrap_servers=broker.bootstrap_servers,
         security=security,
         connect_timeout=0.5,
         network=broker.network,

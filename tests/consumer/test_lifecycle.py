@@ -222,8 +222,8 @@ async def test_first_entered_can_be_left_first(broker, kind):
 
 @pytest.mark.anyio
 async def test_admin_can_be_started_and_stopped_by_any_task(broker):
-    first = ShareGroupAdmin(broker.bootstrap_servers)
-    second = ShareGroupAdmin(broker.bootstrap_servers)
+    first = ShareGroupAdmin(bootstrap_servers=broker.bootstrap_servers)
+    second = ShareGroupAdmin(bootstrap_servers=broker.bootstrap_servers)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(first.start)
     await second.__aenter__()

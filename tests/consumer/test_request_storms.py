@@ -255,7 +255,7 @@ async def test_peek_at_logs_without_records_causes_no_request_storm(broker):
     broker.produce("orders", [b"1", b"2"])
     fault = broker.faults.on("Fetch", times=None).respond(no_records)
     async with ShareGroupAdmin(
-        broker.bootstrap_servers, network=SlowNetwork(broker)
+        bootstrap_servers=broker.bootstrap_servers, network=SlowNetwork(broker)
     ) as admin:
         with anyio.fail_after(10):
             peeked = await peek(admin, "orders")
@@ -274,7 +274,9 @@ async def test_missing_state_records_cause_no_request_storm(broker):
     broker.faults.on("ListOffsets", times=None).respond(one_record)
     fault = broker.faults.on("Fetch", times=None).respond(no_records)
     async with ShareGroupAdmin(
-        broker.bootstrap_servers, timeout=3, network=SlowNetwork(broker)
+        bootstrap_servers=broker.bootstrap_servers,
+        timeout=3,
+        network=SlowNetwork(broker),
     ) as admin:
         results = await admin.read_state_records("billing")
 

@@ -290,7 +290,7 @@ async def test_broker_without_responses_holds_up_closing_until_its_time_limit(br
 
 
 async def test_admin_used_in_another_event_loop_is_rejected(broker):
-    async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+    async with ShareGroupAdmin(bootstrap_servers=broker.bootstrap_servers) as admin:
         await admin.describe_topics()
         for call in (admin.describe_topics, admin.aclose):
             error = await in_thread(partial(anyio.run, call))

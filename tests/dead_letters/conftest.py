@@ -13,7 +13,7 @@ from tests.dead_letters.letters import DEAD
 @pytest.fixture
 async def admin(broker: EmbeddedBroker) -> AsyncIterator[ShareGroupAdmin]:
     async with ShareGroupAdmin(
-        broker.bootstrap_servers, network=broker.network
+        bootstrap_servers=broker.bootstrap_servers, network=broker.network
     ) as admin:
         yield admin
 

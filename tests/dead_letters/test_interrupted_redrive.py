@@ -48,7 +48,7 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 async def letters_of(broker: EmbeddedBroker) -> AsyncIterator[DeadLetters]:
     """Connect a new client, as another process would."""
     async with ShareGroupAdmin(
-        broker.bootstrap_servers, network=broker.network, timeout=30.0
+        bootstrap_servers=broker.bootstrap_servers, network=broker.network, timeout=30.0
     ) as admin:
         yield DeadLetters.from_admin(admin, DEAD)
 
@@ -56,7 +56,7 @@ async def letters_of(broker: EmbeddedBroker) -> AsyncIterator[DeadLetters]:
 async def counts(broker: EmbeddedBroker, topic: str) -> dict[tuple[int, int], int]:
     """Return how often each dead letter is in a topic."""
     async with ShareGroupAdmin(
-        broker.bootstrap_servers, network=broker.network
+        bootstrap_servers=broker.bootstrap_servers, network=broker.network
     ) as admin:
         return await counts_by(admin, topic)
 
@@ -69,7 +69,7 @@ async def counts_by(admin: ShareGroupAdmin, topic: str) -> dict[tuple[int, int],
 async def complete(broker: EmbeddedBroker, targets: list[str]) -> None:
     """Redrive to each target again: then it has each dead letter once."""
     async with ShareGroupAdmin(
-        broker.bootstrap_servers, network=broker.network, timeout=30.0
+        bootstrap_servers=broker.bootstrap_servers, network=broker.network, timeout=30.0
     ) as admin:
         letters = DeadLetters.from_admin(admin, DEAD)
         for target in targets:

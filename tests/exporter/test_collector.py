@@ -151,7 +151,7 @@ async def test_patterns_choose_groups(admin, kafka, topic, group):
 
 @pytest.mark.slow("connects until a timeout")
 async def test_unreachable_brokers_are_reported_and_not_raised():
-    async with ShareGroupAdmin("localhost:1", timeout=0.5) as admin:
+    async with ShareGroupAdmin(bootstrap_servers="localhost:1", timeout=0.5) as admin:
         metrics = Metrics()
         metrics.update(await Collector(admin).collect())
     shown = scrape(metrics)

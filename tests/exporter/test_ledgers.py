@@ -77,7 +77,7 @@ async def test_unreadable_ledger_is_an_error_and_the_others_are_exported(
 
 async def test_backlog_is_left_out_without_brokers(tmp_path):
     ledger = write_ledger(tmp_path / "ledger", "billing", "orders")
-    async with ShareGroupAdmin("127.0.0.1:1", timeout=0.2) as admin:
+    async with ShareGroupAdmin(bootstrap_servers="127.0.0.1:1", timeout=0.2) as admin:
         shown = await collected(admin, "billing", ledger)
 
     assert shown.values(BACKLOG) == []

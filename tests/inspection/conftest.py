@@ -13,5 +13,5 @@ def kafka(any_kafka):
 
 @pytest.fixture
 async def admin(kafka):
-    async with ShareGroupAdmin(kafka.bootstrap_servers) as admin:
+    async with ShareGroupAdmin(bootstrap_servers=kafka.bootstrap_servers) as admin:
         yield admin

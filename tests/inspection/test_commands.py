@@ -51,7 +51,9 @@ def run(broker, capsys):
 def test_inspect_of_a_group_of_another_type_says_its_type(run, queue):
     async def create():
         offsets = {TopicPartition(queue.topic, 0): 0}
-        async with ShareGroupAdmin(queue.admin.bootstrap_servers) as admin:
+        async with ShareGroupAdmin(
+            bootstrap_servers=queue.admin.bootstrap_servers
+        ) as admin:
             (await admin.alter_consumer_group_offsets("classic", offsets)).check()
 
     anyio.run(create)

@@ -60,7 +60,7 @@ def test_exporter_leaves_out_the_age_of_records_without_timestamp(kafka, queue):
     metrics = Metrics()
 
     async def collect():
-        async with ShareGroupAdmin(kafka.bootstrap_servers) as admin:
+        async with ShareGroupAdmin(bootstrap_servers=kafka.bootstrap_servers) as admin:
             metrics.update(await Collector(admin, [queue.group]).collect())
 
     anyio.run(collect)

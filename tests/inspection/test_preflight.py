@@ -279,7 +279,7 @@ async def test_old_kafka_returns_checks_and_no_error():
     async with EmbeddedBroker() as broker:
         broker.create_topic("orders")
         broker.faults.on("ApiVersions", times=None).respond(old)
-        async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+        async with ShareGroupAdmin(bootstrap_servers=broker.bootstrap_servers) as admin:
             checks = await check_cluster(admin, topics=["orders"], groups=["billing"])
     found = {each.name: each for each in checks}
 
@@ -291,6 +291,6 @@ async def test_old_kafka_returns_checks_and_no_error():
 
 @anyio_tests
 async def test_unreachable_cluster_is_an_error():
-    async with ShareGroupAdmin("localhost:1", timeout=0.1) as admin:
+    async with ShareGroupAdmin(bootstrap_servers="localhost:1", timeout=0.1) as admin:
         with pytest.raises(ConnectionFailedError):
             await check_cluster(admin)

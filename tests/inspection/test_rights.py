@@ -23,7 +23,7 @@ async def broker():
 
 @pytest.fixture
 async def admin(broker):
-    async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+    async with ShareGroupAdmin(bootstrap_servers=broker.bootstrap_servers) as admin:
         yield admin
 
 

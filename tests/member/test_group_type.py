@@ -29,7 +29,9 @@ def new_consumer(broker, group_id, **options):
 
 
 async def create_classic_group(broker, group_id):
-    async with ShareGroupAdmin(broker.brokers[1], network=broker.network) as admin:
+    async with ShareGroupAdmin(
+        bootstrap_servers=broker.brokers[1], network=broker.network
+    ) as admin:
         offsets = {TopicPartition("orders", 0): 0}
         (await admin.alter_consumer_group_offsets(group_id, offsets)).check()
 

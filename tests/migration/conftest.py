@@ -12,4 +12,4 @@ def kafka(any_kafka):
 
 @pytest.fixture
 def admin(kafka):
-    return ShareGroupAdmin(kafka.bootstrap_servers, timeout=15.0)
+    return ShareGroupAdmin(bootstrap_servers=kafka.bootstrap_servers, timeout=15.0)

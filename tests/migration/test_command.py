@@ -24,7 +24,7 @@ def groups(kafka, topic):
     old, new = (f"{word}-{uuid.uuid4().hex[:12]}" for word in ("old", "new"))
 
     async def commit():
-        async with ShareGroupAdmin(kafka.bootstrap_servers) as admin:
+        async with ShareGroupAdmin(bootstrap_servers=kafka.bootstrap_servers) as admin:
             (
                 await admin.alter_consumer_group_offsets(
                     old, {TopicPartition(topic, 0): 40}
@@ -50,7 +50,7 @@ def test_migrate_without_execute_changes_nothing(kafka, migrate, groups):
     again = migrate(old, new, "--dry-run")
 
     async def list_groups():
-        async with ShareGroupAdmin(kafka.bootstrap_servers) as admin:
+        async with ShareGroupAdmin(bootstrap_servers=kafka.bootstrap_servers) as admin:
             return await admin.list_groups()
 
     assert ExitCode.SUCCESS == result.code == again.code

@@ -29,7 +29,9 @@ TIMEOUT = 30.0
 
 @pytest.fixture
 async def admin(kafka):
-    async with ShareGroupAdmin(kafka.bootstrap_servers, timeout=20) as admin:
+    async with ShareGroupAdmin(
+        bootstrap_servers=kafka.bootstrap_servers, timeout=20
+    ) as admin:
         yield admin
 
 
@@ -295,11 +297,15 @@ async def test_offsets_in_open_transactions_are_awaited(kafka, topic, old, new):
     producer.send_offsets_to_transaction(
         [ConfluentPartition(topic, 0, 40)], metadata, TIMEOUT
     )
-    async with ShareGroupAdmin(kafka.bootstrap_servers, timeout=1.0) as hasty:
+    async with ShareGroupAdmin(
+        bootstrap_servers=kafka.bootstrap_servers, timeout=1.0
+    ) as hasty:
         early = await plan(hasty, old, new, topics=[TopicPartition(topic, 0)])
     producer.commit_transaction(TIMEOUT)
     reader.close()
-    async with ShareGroupAdmin(kafka.bootstrap_servers, timeout=20) as patient:
+    async with ShareGroupAdmin(
+        bootstrap_servers=kafka.bootstrap_servers, timeout=20
+    ) as patient:
         planned = await plan(patient, old, new, topics=[TopicPartition(topic, 0)])
 
     (error,) = early.errors.values()
@@ -415,7 +421,9 @@ class TestErrors:
     ):
         await start(admin, new, offsets_of(topic, 40))
         fault = faults.on("OffsetCommit", times=None)
-        async with ShareGroupAdmin(kafka.bootstrap_servers, timeout=1.0) as hasty:
+        async with ShareGroupAdmin(
+            bootstrap_servers=kafka.bootstrap_servers, timeout=1.0
+        ) as hasty:
             planned = await plan(hasty, new, old)
             with fault.refuse("UNKNOWN_TOPIC_OR_PARTITION"):
                 results = await execute(hasty, planned)

@@ -52,7 +52,7 @@ async def test_only_announced_records_are_delivered_twice_and_none_is_lost(
     kafka, topic
 ):
     classic, shared = f"classic-{topic}", f"shared-{topic}"
-    async with ShareGroupAdmin(kafka.bootstrap_servers) as admin:
+    async with ShareGroupAdmin(bootstrap_servers=kafka.bootstrap_servers) as admin:
         before = await read_classic(kafka, topic, classic, 4_000)
         there = await moved(admin, classic, shared)
 
@@ -82,7 +82,7 @@ async def test_only_announced_records_are_delivered_twice_and_none_is_lost(
 
 async def test_report_names_partitions(kafka, topic):
     shared, classic = f"shared-{topic}", f"classic-{topic}"
-    async with ShareGroupAdmin(kafka.bootstrap_servers) as admin:
+    async with ShareGroupAdmin(bootstrap_servers=kafka.bootstrap_servers) as admin:
         starts = {TopicPartition(topic, n): 0 for n in range(PARTITIONS)}
         (await admin.alter_share_group_offsets(shared, starts)).check()
 

@@ -51,7 +51,9 @@ async def test_admin_error_says_that_brokers_returned_the_address(is_silent):
     async with running() as broker:
         advertise(broker)
         async with ShareGroupAdmin(
-            broker.brokers[1], network=Network(broker, is_silent), timeout=2
+            bootstrap_servers=broker.brokers[1],
+            network=Network(broker, is_silent),
+            timeout=2,
         ) as admin:
             for call in (
                 admin.describe_share_groups("billing"),
@@ -80,7 +82,7 @@ async def test_consumer_warns_that_brokers_returned_the_address(is_silent, caplo
 async def test_error_of_a_bootstrap_address_does_not_say_so():
     async with running() as broker:
         async with ShareGroupAdmin(
-            f"127.0.0.1:{ADVERTISED}",
+            bootstrap_servers=f"127.0.0.1:{ADVERTISED}",
             network=Network(broker, is_silent=False),
             connect_timeout=0.5,
         ) as admin:

@@ -159,7 +159,9 @@ async def test_failures_are_logged_and_records_are_processed(
         calls.append(record.offset)
 
     async with Producer(
-        broker.bootstrap_servers, network=broker.network, instrumentation=telemetry
+        bootstrap_servers=broker.bootstrap_servers,
+        network=broker.network,
+        instrumentation=telemetry,
     ) as producer:
         await producer.send("orders", b"tea", headers=[("tea", b"green")])
     async with working(broker, handle, instrumentation=telemetry):

@@ -63,7 +63,7 @@ async def test_span_has_the_attributes_of_its_record(
     ):
         await until(lambda: settled(broker, 1))
     async with ShareGroupAdmin(
-        broker.bootstrap_servers, network=broker.network
+        bootstrap_servers=broker.bootstrap_servers, network=broker.network
     ) as admin:
         cluster = await admin.describe_cluster()
 

@@ -26,7 +26,7 @@ NAMES = ("messaging.destination.name", "error.type")
 
 def producing(broker: EmbeddedBroker, recorded: Recorded, **options: Any) -> Producer:
     return Producer(
-        broker.bootstrap_servers,
+        bootstrap_servers=broker.bootstrap_servers,
         network=broker.network,
         instrumentation=recorded.instrumentation,
         **options,

@@ -32,7 +32,9 @@ async def test_one_trace_has_a_record_from_its_send_to_its_redrive(
         "instrumentation": recorded.instrumentation,
         "network": broker.network,
     }
-    async with Producer(broker.bootstrap_servers, **observed) as producer:
+    async with Producer(
+        bootstrap_servers=broker.bootstrap_servers, **observed
+    ) as producer:
         with tracer.start_as_current_span("checkout"):
             await producer.send("orders", b"tea", key=b"customer-7")
     sent = recorded.one("send orders")
@@ -47,7 +49,7 @@ async def test_one_trace_has_a_record_from_its_send_to_its_redrive(
     ):
         await until(lambda: broker.records("orders.dead"))
         async with ShareGroupAdmin(
-            broker.bootstrap_servers, network=broker.network
+            bootstrap_servers=broker.bootstrap_servers, network=broker.network
         ) as admin:
             letters = DeadLetters.from_admin(
                 admin, "orders.dead", instrumentation=recorded.instrumentation

@@ -34,7 +34,7 @@ async def test_order_is_taken(broker, capsys) -> None:
 
 async def test_orders_are_imported(broker, capsys) -> None:
     broker.faults.on("Produce").refuse("INVALID_RECORD")
-    async with Producer(broker.bootstrap_servers) as producer:
+    async with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
         await GUIDE.program("import_orders")(producer, [(b"k", b"a"), (b"l", b"b")])
 
     printed = capsys.readouterr().out

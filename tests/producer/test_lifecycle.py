@@ -21,14 +21,14 @@ def broker(share_broker):
 
 @pytest_asyncio.fixture
 async def producer_in_block(broker):
-    async with Producer(broker.bootstrap_servers) as producer:
+    async with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
         yield producer
     assert "closed" in repr(producer)
 
 
 @pytest_asyncio.fixture
 async def started_producer(broker):
-    producer = Producer(broker.bootstrap_servers)
+    producer = Producer(bootstrap_servers=broker.bootstrap_servers)
     await producer.start()
     yield producer
     await producer.stop()
@@ -49,7 +49,7 @@ async def test_fixtures_can_start_and_stop_producers(
 async def test_no_task_is_left_after_the_block(broker) -> None:
     before = asyncio.all_tasks()
 
-    async with Producer(broker.bootstrap_servers) as producer:
+    async with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
         await producer.send("orders", b"a")
 
     assert before == {task for task in asyncio.all_tasks() if not task.done()}
@@ -59,14 +59,14 @@ async def test_no_task_is_left_after_the_block(broker) -> None:
 @pytest.mark.parametrize("anyio_backend", ["trio"])
 async def test_start_on_trio_is_rejected(broker) -> None:
     with pytest.raises(ConsumerStateError, match="start.. is for asyncio"):
-        await Producer(broker.bootstrap_servers).start()
+        await Producer(bootstrap_servers=broker.bootstrap_servers).start()
 
 
 @pytest.mark.asyncio
 async def test_call_from_another_thread_is_rejected(broker) -> None:
     errors: list[Exception] = []
 
-    async with Producer(broker.bootstrap_servers) as producer:
+    async with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
 
         def call() -> None:
             try:

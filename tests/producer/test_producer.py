@@ -34,7 +34,9 @@ async def broker() -> AsyncIterator[EmbeddedBroker]:
 
 
 def new_producer(broker, **options) -> Producer:
-    return Producer(broker.bootstrap_servers, network=broker.network, **options)
+    return Producer(
+        bootstrap_servers=broker.bootstrap_servers, network=broker.network, **options
+    )
 
 
 def values(broker) -> list[bytes | None]:

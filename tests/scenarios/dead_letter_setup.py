@@ -67,7 +67,7 @@ class Setup:
 
     async def letters(self) -> list[Any]:
         async with ShareGroupAdmin(
-            self.admin.bootstrap_servers, network=self.admin.network
+            bootstrap_servers=self.admin.bootstrap_servers, network=self.admin.network
         ) as client:
             return await records_of(client, self.dead)
 

@@ -158,7 +158,7 @@ async def wait_until_settled(
     in this order. `partitions` has the number of partitions of each topic.
     """
     async with ShareGroupAdmin(
-        admin.bootstrap_servers, network=admin.network
+        bootstrap_servers=admin.bootstrap_servers, network=admin.network
     ) as client:
         for topic, count in partitions.items():
             keys = [TopicPartition(topic, number) for number in range(count)]

@@ -64,7 +64,7 @@ async def test_each_broker_has_one_line_at_the_begin_and_one_at_the_end_of_an_ou
             received += 1
 
     async with (
-        ShareGroupAdmin(servers, timeout=5) as admin,
+        ShareGroupAdmin(bootstrap_servers=servers, timeout=5) as admin,
         producing(servers) as producer,
         queue.consumer() as consumer,
         anyio.create_task_group() as tasks,

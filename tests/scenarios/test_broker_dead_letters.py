@@ -66,7 +66,7 @@ async def test_dead_letters_of_the_broker_are_read_and_redriven(
         if each.origin
     ]
     assert 2 == summary.redriven
-    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+    async with ShareGroupAdmin(bootstrap_servers=admin.bootstrap_servers) as client:
         (*_, last) = await records_of(client, queue.topic)
     mark = RedriveMark(letters, letters, 0, 1)
     assert found[1].origin is not None
@@ -112,7 +112,7 @@ async def test_leader_appends_batches_of_only_one_of_two_processes(
     out_of_order = Code.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert [0, 0, *[out_of_order] * 3, 0] == codes
 
-    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+    async with ShareGroupAdmin(bootstrap_servers=admin.bootstrap_servers) as client:
         values = [record.value for record in await records_of(client, topic)]
     assert [b"1", b"2", b"3", b"4"] == values
 
@@ -126,6 +126,6 @@ async def test_unknown_producer_starts_with_any_sequence_number(
 
     assert Code.NONE == await write(admin, topic, identity, 42, b"1")
 
-    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+    async with ShareGroupAdmin(bootstrap_servers=admin.bootstrap_servers) as client:
         values = [record.value for record in await records_of(client, topic)]
     assert [b"1"] == values

@@ -52,7 +52,7 @@ async def test_created_topics_keep_the_copies_of_a_source_with_a_short_retention
     async with worker:
         await until(lambda: worker.connected)
     async with ShareGroupAdmin(
-        any_admin.bootstrap_servers, network=any_admin.network
+        bootstrap_servers=any_admin.bootstrap_servers, network=any_admin.network
     ) as client:
         configs = await client.describe_topic_configs(retry, dead)
 
@@ -102,7 +102,7 @@ async def test_preflight_checks_the_topics_as_a_worker_does(
     retry = any_admin.create_topic(config={"retention.ms": "8000"})
     dead = any_admin.create_topic(config={"cleanup.policy": "compact"})
     async with ShareGroupAdmin(
-        any_admin.bootstrap_servers, network=any_admin.network
+        bootstrap_servers=any_admin.bootstrap_servers, network=any_admin.network
     ) as admin:
         checks = await check_cluster(
             admin, topics=[topic], retry_topics={retry: 40.0}, dead_letter=dead

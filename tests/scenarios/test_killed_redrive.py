@@ -30,7 +30,7 @@ def count_records(admin: Admin, topic: str, *, at_least: int = 0) -> int:
     """Wait until a topic has `at_least` records; return their number."""
 
     async def count() -> int:
-        async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+        async with ShareGroupAdmin(bootstrap_servers=admin.bootstrap_servers) as client:
             return await repeat(
                 lambda: log_end(client, topic), until=lambda found: found >= at_least
             )
@@ -56,7 +56,7 @@ async def kill_when_written(
 
     Return True if the process was still running.
     """
-    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+    async with ShareGroupAdmin(bootstrap_servers=admin.bootstrap_servers) as client:
         await repeat(
             lambda: log_end(client, topic),
             until=lambda end: process.poll() is not None or end >= at_least,
@@ -104,7 +104,7 @@ def redrive_with_kills(
         assert (0, "") == (last.returncode, err), out
 
     async def marks() -> dict[tuple[int, int], int]:
-        async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+        async with ShareGroupAdmin(bootstrap_servers=admin.bootstrap_servers) as client:
             found = await marks_of(client, target)
         return {(partition, offset): n for (_, partition, offset), n in found.items()}
 

@@ -111,7 +111,7 @@ async def test_state_topic_with_fewer_replicas_than_its_min_isr_is_written(
 
 
 async def state_topic_check(servers: str) -> Check:
-    async with ShareGroupAdmin(servers) as admin:
+    async with ShareGroupAdmin(bootstrap_servers=servers) as admin:
         checks = await check_cluster(admin)
     (check,) = (each for each in checks if each.name == "state topic")
     return check
@@ -129,7 +129,7 @@ async def test_offsets_topic_that_cannot_be_created_is_reported(
             assert "request=FindCoordinator reason=COORDINATOR_NOT_AVAILABLE" in warning
             assert name in warning
             assert not consumer.connected
-        async with ShareGroupAdmin(servers) as admin:
+        async with ShareGroupAdmin(bootstrap_servers=servers) as admin:
             checks = {each.name: each for each in await check_cluster(admin)}
 
     assert Verdict.FAIL is checks["offsets topic"].verdict

@@ -31,5 +31,5 @@ async def test_member_that_closes_after_its_coordinator_stopped_leaves_the_group
         await anyio.to_thread.run_sync(kafka3.cluster.stop_broker, coordinator)
         await consumer.aclose(timeout=30)
 
-    async with ShareGroupAdmin(admin3.bootstrap_servers) as admin:
+    async with ShareGroupAdmin(bootstrap_servers=admin3.bootstrap_servers) as admin:
         assert not (await admin.describe_group(queue.group)).members

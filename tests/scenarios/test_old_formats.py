@@ -84,7 +84,7 @@ async def test_records_of_old_formats_are_peeked(admin: Admin, kafka: Kafka) -> 
     write_log(kafka, queue)
 
     async with ShareGroupAdmin(
-        admin.bootstrap_servers, network=admin.network
+        bootstrap_servers=admin.bootstrap_servers, network=admin.network
     ) as client:
         peeked = await peek(client, queue.topic, start=2, max_records=len(VALUES) - 3)
 

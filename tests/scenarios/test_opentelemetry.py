@@ -38,7 +38,8 @@ async def send_by_aiokafka(queue: Queue, recorded: Recorded) -> ReadableSpan:
 
 async def send_by_sharecons(queue: Queue, recorded: Recorded) -> ReadableSpan:
     async with Producer(
-        queue.admin.bootstrap_servers, instrumentation=recorded.instrumentation
+        bootstrap_servers=queue.admin.bootstrap_servers,
+        instrumentation=recorded.instrumentation,
     ) as producer:
         await producer.send(queue.topic, b"tea", key=b"customer-7")
     return recorded.one(f"send {queue.topic}")

@@ -20,7 +20,7 @@ async def test_record_keeps_key_value_headers_and_timestamp(admin: Admin) -> Non
     queue = Queue(admin, partitions=2)
     headers = (("trace", b"1"), ("trace", b"2"), ("empty", None))
 
-    async with Producer(admin.bootstrap_servers) as producer:
+    async with Producer(bootstrap_servers=admin.bootstrap_servers) as producer:
         position = await producer.send(
             queue.topic, b"v", key=b"k", headers=headers, timestamp=1234, partition=1
         )
@@ -44,7 +44,9 @@ async def test_many_tasks_write_each_record_once(admin: Admin) -> None:
 
     with anyio.fail_after(30):
         async with (
-            Producer(admin.bootstrap_servers, compression="lz4") as producer,
+            Producer(
+                bootstrap_servers=admin.bootstrap_servers, compression="lz4"
+            ) as producer,
             anyio.create_task_group() as tasks,
         ):
             for number in range(2000):
@@ -62,7 +64,7 @@ async def test_keys_have_the_partitions_of_kafkas_producer(admin: Admin) -> None
     keys = [b"key-%d" % number for number in range(50)]
     queue.produce([b"other"] * 50, keys=keys, partitioner="murmur2_random")
 
-    async with Producer(admin.bootstrap_servers) as producer:
+    async with Producer(bootstrap_servers=admin.bootstrap_servers) as producer:
         for key in keys:
             await producer.send(queue.topic, b"own", key=key)
     async with queue.consumer() as consumer:
@@ -92,7 +94,7 @@ async def test_keys_have_the_partitions_of_the_java_producer(real_kafka: Kafka) 
         )
 
     await to_thread.run_sync(produce_with_java)
-    async with Producer(real_kafka.bootstrap_servers) as producer:
+    async with Producer(bootstrap_servers=real_kafka.bootstrap_servers) as producer:
         outcomes = await producer.send_many(
             ProducerRecord(queue.topic, b"own", key=key.encode()) for key in keys
         )
@@ -111,7 +113,9 @@ async def test_compressed_records_are_read_unchanged(
     queue = Queue(admin)
     values = [b"%d" % number * 1000 for number in range(100)]
 
-    async with Producer(admin.bootstrap_servers, compression=compression) as producer:
+    async with Producer(
+        bootstrap_servers=admin.bootstrap_servers, compression=compression
+    ) as producer:
         outcomes = await producer.send_many(
             ProducerRecord(queue.topic, value) for value in values
         )
@@ -125,7 +129,7 @@ async def test_compressed_records_are_read_unchanged(
 async def test_records_without_a_key_reach_all_partitions(admin: Admin) -> None:
     queue = Queue(admin, partitions=4)
 
-    async with Producer(admin.bootstrap_servers) as producer:
+    async with Producer(bootstrap_servers=admin.bootstrap_servers) as producer:
         positions = [await producer.send(queue.topic, b"") for _ in range(8)]
 
     assert [2, 2, 2, 2] == list(Counter(each.partition for each in positions).values())
@@ -140,7 +144,7 @@ async def test_record_that_is_too_large_is_named_and_others_are_written(
         for value in (b"first", b"x" * 2_000_000, b"last")
     ]
 
-    async with Producer(admin.bootstrap_servers) as producer:
+    async with Producer(bootstrap_servers=admin.bootstrap_servers) as producer:
         first, large, last = await producer.send_many(records)
 
     assert (queue.topic, 0, 0) == first
@@ -151,7 +155,9 @@ async def test_record_that_is_too_large_is_named_and_others_are_written(
 
 
 async def test_topic_that_does_not_exist_is_named(admin: Admin) -> None:
-    async with Producer(admin.bootstrap_servers, delivery_timeout=1.0) as producer:
+    async with Producer(
+        bootstrap_servers=admin.bootstrap_servers, delivery_timeout=1.0
+    ) as producer:
         with pytest.raises(BrokerError, match="'missing-topic' does not exist"):
             await producer.send("missing-topic", b"a")
 
@@ -160,7 +166,7 @@ async def test_forbidden_topic_is_named(admin: Admin) -> None:
     queue = Queue(admin)
     admin.deny_topic(queue.topic)
 
-    async with Producer(admin.bootstrap_servers) as producer:
+    async with Producer(bootstrap_servers=admin.bootstrap_servers) as producer:
         with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED; grant"):
             await producer.send(queue.topic, b"a")
 
@@ -170,7 +176,7 @@ async def test_close_writes_the_records_of_other_tasks(admin: Admin) -> None:
     called: list[int] = []
 
     async with anyio.create_task_group() as tasks:
-        async with Producer(admin.bootstrap_servers) as producer:
+        async with Producer(bootstrap_servers=admin.bootstrap_servers) as producer:
 
             async def send(number: int) -> None:
                 called.append(number)
@@ -188,7 +194,7 @@ async def test_close_writes_the_records_of_other_tasks(admin: Admin) -> None:
 async def test_cancelled_send_is_written_at_most_once(admin: Admin) -> None:
     queue = Queue(admin)
 
-    async with Producer(admin.bootstrap_servers) as producer:
+    async with Producer(bootstrap_servers=admin.bootstrap_servers) as producer:
         async with anyio.create_task_group() as tasks:
             for number in range(500):
                 tasks.start_soon(producer.send, queue.topic, b"%d" % number)
@@ -212,7 +218,7 @@ async def test_records_of_a_partition_have_the_order_of_the_calls(
     queue = Queue(admin, partitions=2)
     calls: list[bytes] = []
 
-    async with Producer(admin.bootstrap_servers) as producer:
+    async with Producer(bootstrap_servers=admin.bootstrap_servers) as producer:
 
         async def send(number: int) -> None:
             value = b"%d" % number

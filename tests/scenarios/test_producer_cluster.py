@@ -23,7 +23,9 @@ PARTITIONS = 3
 async def produce_during(queue: Queue, *events: Callable[[], object]) -> list[bytes]:
     """Produce while events happen one by one; return the values that were confirmed."""
     written: list[bytes] = []
-    async with Producer(queue.admin.bootstrap_servers, delivery_timeout=60) as producer:
+    async with Producer(
+        bootstrap_servers=queue.admin.bootstrap_servers, delivery_timeout=60
+    ) as producer:
 
         async def produce() -> None:
             while True:

@@ -25,7 +25,7 @@ async def letters_of(admin: Admin, topic: str) -> AsyncIterator[DeadLetters]:
 
 
 async def times_redriven(admin: Admin, topic: str) -> dict[int, int]:
-    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+    async with ShareGroupAdmin(bootstrap_servers=admin.bootstrap_servers) as client:
         marks = await marks_of(client, topic)
     return {offset: count for (_, _, offset), count in marks.items()}
 
@@ -75,7 +75,7 @@ async def test_record_that_was_dead_lettered_twice_is_redriven_once(
         each.duplicate_of for each in found
     ]
     assert (1, 4, []) == (first.redriven, counts, open_ones)
-    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+    async with ShareGroupAdmin(bootstrap_servers=admin.bootstrap_servers) as client:
         values = [record.value for record in await records_of(client, target)]
     assert [b"v0", b"v1", b"v2", b"v3", b"v4"] == sorted(values)
 
@@ -102,7 +102,7 @@ async def test_redriven_dead_letters_are_deleted_and_the_rest_is_redriven_later(
     assert planned == deleted.found
     assert [*((0, n) for n in range(2, 6)), *((1, n) for n in range(1, 6))] == left
     assert 8 == summary.redriven
-    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+    async with ShareGroupAdmin(bootstrap_servers=admin.bootstrap_servers) as client:
         marks = await marks_of(client, target)
     assert (12, {1}) == (len(marks), set(marks.values()))
 
@@ -123,7 +123,7 @@ async def test_ranges_of_transactions_have_no_gaps(admin: Admin) -> None:
     async with letters_of(admin, dead) as letters:
         await letters.redrive()
     group = f"sharecons-redrive.{dead}"
-    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+    async with ShareGroupAdmin(bootstrap_servers=admin.bootstrap_servers) as client:
         ((_, committed),) = (await client.list_consumer_group_offsets(group))[
             group
         ].value.found.items()

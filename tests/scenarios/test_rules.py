@@ -403,7 +403,7 @@ async def test_start_of_a_group_is_stored_only_while_it_has_no_members(
     key, group = TopicPartition(topic, 0), f"group-{topic}"
     admin.produce(topic, [b"0", b"1", b"2"])
     async with (
-        ShareGroupAdmin(admin.bootstrap_servers) as client,
+        ShareGroupAdmin(bootstrap_servers=admin.bootstrap_servers) as client,
         RawMember(admin.bootstrap_servers, group) as member,
     ):
         new = await client.alter_share_group_offsets(group, {key: 1})

@@ -388,7 +388,7 @@ async def test_dead_letter_of_a_redriven_record_names_its_first_origin(
             await until(lambda count=count: worker.stats.dead_lettered == count)
             if count < 3:
                 async with ShareGroupAdmin(
-                    admin.bootstrap_servers, network=admin.network
+                    bootstrap_servers=admin.bootstrap_servers, network=admin.network
                 ) as client:
                     letters = DeadLetters.from_admin(client, setup.dead)
                     assert 1 == (await letters.redrive()).redriven

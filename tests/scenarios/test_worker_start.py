@@ -64,7 +64,7 @@ class Start:
 
     async def configs(self) -> Mapping[str, ConfigEntry]:
         async with ShareGroupAdmin(
-            self.admin.bootstrap_servers, network=self.admin.network
+            bootstrap_servers=self.admin.bootstrap_servers, network=self.admin.network
         ) as client:
             return (await client.describe_group_configs(self.group))[self.group].value
 
@@ -146,7 +146,7 @@ async def test_created_topics_have_the_partitions_and_retention_of_the_source(
             worker.stop()
 
     async with ShareGroupAdmin(
-        admin.bootstrap_servers, network=admin.network
+        bootstrap_servers=admin.bootstrap_servers, network=admin.network
     ) as client:
         described = await client.describe_topics(dead, retry)
         configs = await client.describe_topic_configs(dead, retry, start.topic)

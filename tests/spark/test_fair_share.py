@@ -263,7 +263,7 @@ class Exporter:
 
     async def _collect(self):
         servers = self._group.kafka.bootstrap_servers
-        async with ShareGroupAdmin(servers) as admin:
+        async with ShareGroupAdmin(bootstrap_servers=servers) as admin:
             collector = Collector(admin, [self._group.name], ledgers=self._ledgers)
             found = await collector.collect()
         assert not found.error_messages

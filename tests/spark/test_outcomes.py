@@ -138,7 +138,9 @@ def test_dead_letter_that_is_too_large_is_a_reference(any_kafka):
     configs = {"max.message.bytes": 2000}
 
     async def create():
-        async with ShareGroupAdmin(any_kafka.bootstrap_servers) as admin:
+        async with ShareGroupAdmin(
+            bootstrap_servers=any_kafka.bootstrap_servers
+        ) as admin:
             new = NewTopic(dead, partitions=1, configs=configs)
             assert (await admin.create_topics(new)).ok
 

@@ -47,8 +47,11 @@ async def plain() -> None:
 
 
 async def produced() -> None:
-    async with Producer("localhost:9092", compression="zstd") as producer:
+    async with Producer(
+        bootstrap_servers="localhost:9092", compression="zstd"
+    ) as producer:
         assert_type(producer, Producer)
+        Producer("localhost:9092")  # type: ignore[call-arg]
         position = await producer.send("t", b"v", key=None, headers=[("n", None)])
         assert_type(position, RecordPosition)
         records = [ProducerRecord("t", b"v", key=b"k")]

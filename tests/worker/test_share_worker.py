@@ -169,7 +169,7 @@ async def test_dead_letter_that_is_too_large_is_a_reference(broker) -> None:
     assert (None, None) == (letter.key, letter.value)
     assert ("sharecons.reference", b"too large") == letter.headers[-1]
     async with ShareGroupAdmin(
-        broker.bootstrap_servers, network=broker.network
+        bootstrap_servers=broker.bootstrap_servers, network=broker.network
     ) as admin:
         letters = DeadLetters.from_admin(admin, "small.dead")
         (found,) = [each async for each in letters.read()]

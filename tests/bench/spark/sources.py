@@ -103,7 +103,7 @@ class SourceBenchmark:
         It takes the broker a second, once per group: the initial state is persisted and
         sent with the next assignment.
         """
-        async with ShareGroupAdmin(self._servers) as admin:
+        async with ShareGroupAdmin(bootstrap_servers=self._servers) as admin:
             configs = {"share.partition.max.record.locks": self._record_locks}
             changed = await admin.alter_group_configs(group, configs)
             if changed.error is not None:
