@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sharecons.build import COMPILED
     from sharecons.config.security import Security
     from sharecons.consumer.share_consumer import ShareConsumer
-    from sharecons.copies.dead_letter_writer import DeadLetterQueue
+    from sharecons.copies.dead_letter_queue import DeadLetterQueue
     from sharecons.errors import (
         AuthenticationError,
         AuthorizationError,
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from sharecons.worker.handlers import BatchHandler, HandlerBatch
     from sharecons.worker.health_policy import HealthPolicy
     from sharecons.worker.middleware import Attempt, BatchAttempt, CallNext, Middleware
+    from sharecons.worker.options import HandlerOptions, WorkerOptions
     from sharecons.worker.outcome_events import OutcomeEvent
     from sharecons.worker.outcomes import DeadLetter, Reject, Retry
     from sharecons.worker.retry_policy import RetryPolicy
     from sharecons.worker.retry_topics import RetryTopic
-    from sharecons.worker.settings import HandlerOptions, WorkerSettings
     from sharecons.worker.share_worker import ShareWorker
 
 __all__ = [
@@ -97,7 +97,7 @@ __all__ = [
     "ShareWorker",
     "TimestampType",
     "TopicPartition",
-    "WorkerSettings",
+    "WorkerOptions",
 ]
 
 # Loading the client takes 0.2 to 0.6 s, most of it for the codec. The command line's
@@ -122,12 +122,12 @@ _MODULES: Final[Mapping[str, str]] = {
     "ConnectionFailedError": "errors",
     "CorruptRecordsError": "errors",
     "DeadLetter": "worker.outcomes",
-    "DeadLetterQueue": "copies.dead_letter_writer",
+    "DeadLetterQueue": "copies.dead_letter_queue",
     "DeserializationError": "errors",
     "Error": "errors",
     "Handler": "worker.handler",
     "HandlerBatch": "worker.handlers",
-    "HandlerOptions": "worker.settings",
+    "HandlerOptions": "worker.options",
     "HealthPolicy": "worker.health_policy",
     "LockLostError": "errors",
     "Middleware": "worker.middleware",
@@ -148,7 +148,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "ShareWorker": "worker.share_worker",
     "TimestampType": "record",
     "TopicPartition": "record",
-    "WorkerSettings": "worker.settings",
+    "WorkerOptions": "worker.options",
     "__version__": "version",
 }
 

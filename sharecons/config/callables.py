@@ -3,21 +3,22 @@
 import inspect
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from sharecons.errors import ConfigurationError
 
 __all__ = ["check_callable", "check_callback", "is_generator", "why_nothing_runs"]
 
 
-def check_callable(name: str, value: object) -> None:
-    """Check that `value` is None or a plain function (not a coroutine function).
+def check_callable(name: str, value: Any) -> Any:
+    """Return `value` if it is None or a plain function (not a coroutine function).
 
     Raises:
         ConfigurationError: it cannot be called, or it is a coroutine function or an
             async generator function (also as a partial or by its `__call__`).
     """
     if value is None:
-        return
+        return None
     if not callable(value):
         raise ConfigurationError(f"{name} must be callable or None, not {value!r}")
     if _matches_any(value, inspect.iscoroutinefunction, inspect.isasyncgenfunction):
@@ -26,9 +27,10 @@ def check_callable(name: str, value: object) -> None:
             "would not be awaited; await in the loop over the records, or in a "
             "worker's handler, instead"
         )
+    return value
 
 
-def check_callback(name: str, value: object) -> None:
+def check_callback(name: str, value: Any) -> Any:
     """Check as `check_callable`; also reject generator functions.
 
     Calling a generator function does not run its body.
@@ -39,6 +41,7 @@ def check_callback(name: str, value: object) -> None:
             f"{name} must be a plain function: {value!r} is a generator function, "
             "and calling it runs nothing"
         )
+    return value
 
 
 def why_nothing_runs(function: object) -> str:

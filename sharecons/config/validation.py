@@ -297,24 +297,27 @@ def check_offset_reset(value: str | None) -> str | None:
     return value
 
 
-def check_number(name: str, value: float, minimum: float, maximum: float) -> None:
+def check_number(name: str, value: float, minimum: float, maximum: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConfigurationError(f"{name} must be a number, not {value!r}")
     if not minimum <= value <= maximum:
         raise ConfigurationError(
             f"{name} must be between {minimum:,} and {maximum:,}, not {value!r}"
         )
+    return value
 
 
-def check_count(name: str, value: int, minimum: int, maximum: int = INT32_MAX) -> None:
+def check_count(name: str, value: int, minimum: int, maximum: int = INT32_MAX) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigurationError(f"{name} must be a whole number, not {value!r}")
     check_number(name, value, minimum, maximum)
+    return value
 
 
-def check_bool(name: str, value: bool) -> None:
+def check_bool(name: str, value: bool) -> bool:
     if not isinstance(value, bool):
         raise ConfigurationError(f"{name} must be True or False, not {value!r}")
+    return value
 
 
 def check_timeout(value: float) -> None:

@@ -3,16 +3,15 @@
 docs/traces.md has the path of a record through the modules.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, Literal, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, Literal, Unpack, cast
 
 from anyio.abc import TaskGroup
 
 from sharecons.config import validation
 from sharecons.config.callables import check_callback
-from sharecons.config.not_given import NOT_GIVEN, NotGiven
+from sharecons.config.options import documented
 from sharecons.config.properties import Properties
-from sharecons.config.security import Security
 from sharecons.consumer.acknowledging import Acknowledging
 from sharecons.consumer.delivery_queue import DeliveryQueue
 from sharecons.consumer.health import Health
@@ -27,21 +26,21 @@ from sharecons.consumer.receive import (
     accept_passed_records,
 )
 from sharecons.deserializers import Deserializers
-from sharecons.instrumentation import Instrumentation, MemberObserver
+from sharecons.instrumentation import MemberObserver
 from sharecons.member.lease_buffer import LeaseBuffer
 from sharecons.member.record_source import Acknowledged
-from sharecons.member.settings import MemberSettings
+from sharecons.member.settings import TABLES, MemberOptions, MemberSettings
 from sharecons.member.share_member import ShareMember
 from sharecons.member.source_options import SourceOptions
 from sharecons.metrics.catalog import MetricName, values_of
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, new_waiter
-from sharecons.net.io.transport import Network
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.record import KeyT, NewKeyT, NewValueT, Record, ValueT
 
 __all__ = ["ShareConsumer"]
 
 
+@documented(*TABLES)
 class ShareConsumer(
     Acknowledging, Health, Pausing, PushedMetrics, Generic[KeyT, ValueT]
 ):
@@ -67,31 +66,7 @@ class ShareConsumer(
         topics: names of topics to consume, or lists of names; `subscribe` replaces
             them.
         group_id: the share group. An id that is not in use makes a new group.
-        bootstrap_servers: `host:port`, several with commas or as a sequence.
         acknowledgement: "implicit" or "explicit".
-        auto_offset_reset: sets the group's `share.auto.offset.reset` before joining:
-            "earliest", "latest" or "by_duration:<ISO 8601>". None leaves the group
-            unchanged; Kafka's default is latest, so that a new group's first run sees
-            only what comes after it joined. If it is not given, the group is unchanged
-            as well.
-        max_records: maximum number of records in one round of fetches, softly: whole
-            batches of producers come together. The consumer's own pace decides below:
-            what it processes in 0.25 s, or in half of the lock duration (15 s by
-            default) where batches are larger than 32 KiB and than that. All of them
-            use up a delivery if the process dies.
-        acquire_mode: "record_limit" makes `max_records` exact (Kafka 4.2).
-        max_wait: seconds that a fetch waits at the broker for records.
-        min_bytes, max_bytes: of one fetch response; max_bytes is a soft limit. For
-            small records in many partitions up to four times this size is requested. At
-            high rates min_bytes is raised to what arrives in two milliseconds.
-        client_id: for brokers' logs and quotas.
-        member_id: identifies this member. A process that keeps its id when it restarts
-            (a pod's name, for example) gets its partitions again immediately; with a
-            new id it waits for the old member's session timeout (45 s). Never use an id
-            twice at the same time. Any name; it is converted to a UUID.
-        client_rack: for brokers that assign by rack.
-        values: "memoryview" delivers values as read-only views of the response's memory
-            instead of copies; see docs/consumer.md for what that costs.
         on_acknowledged: called with the results (`AcknowledgeResult`) of explicit and
             implicit acknowledgements. A plain function, not a coroutine function; if it
             raises, the next read raises `CallbackError`.
@@ -102,15 +77,7 @@ class ShareConsumer(
         handle_signals: SIGTERM or Ctrl-C ends the loops at their next request, which
             accepts as usual; other records are released. `poll` raises ClosedError.
             A second signal has its usual effect. Start it in the main thread.
-        security: TLS and SASL; plain TCP by default.
-        connect_timeout: seconds to connect to a first broker, when entering. Addresses
-            that fail are tried again until then.
-        request_timeout: seconds to wait for one response.
-        enable_metrics_push: whether brokers that collect metrics of their clients
-            (KIP-714) receive them; needs the extra `telemetry`. See docs/metrics.md.
-        network: opens connections, for tests.
-        instrumentation: a `sharecons.otel.OpenTelemetry`, or None. If it is not given,
-            what `sharecons.otel.instrument` has set.
+        options: see below.
 
     Raises:
         ConfigurationError: an argument is invalid.
@@ -120,60 +87,25 @@ class ShareConsumer(
         self,
         *topics: str | Iterable[str],
         group_id: str,
-        bootstrap_servers: str | Sequence[str] = "localhost:9092",
         acknowledgement: Literal["implicit", "explicit"] = "implicit",
-        auto_offset_reset: str | None | NotGiven = NOT_GIVEN,
-        max_records: int = 2000,
-        acquire_mode: Literal["batch_optimized", "record_limit"] = "batch_optimized",
-        max_wait: float = 0.5,
-        min_bytes: int = 1,
-        max_bytes: int = 8 << 20,
-        client_id: str = "sharecons",
-        member_id: str | None = None,
-        client_rack: str | None = None,
-        values: Literal["bytes", "memoryview"] = "bytes",
         on_acknowledged: Acknowledged | None = None,
         key_deserializer: Callable[[bytes], KeyT] | None = None,
         value_deserializer: Callable[[bytes], ValueT] | None = None,
         handle_signals: bool = False,
-        security: Security | None = None,
-        connect_timeout: float = 10.0,
-        request_timeout: float = 30.0,
-        enable_metrics_push: bool = True,
-        network: Network | None = None,
-        instrumentation: Instrumentation | None | NotGiven = NOT_GIVEN,
+        **options: Unpack[MemberOptions],
     ) -> None:
         super().__init__()
         validation.check_choice("acknowledgement", acknowledgement, validation.MODES)
         validation.check_bool("handle_signals", handle_signals)
-        settings = MemberSettings.of(
-            group_id=group_id,
-            bootstrap_servers=bootstrap_servers,
-            auto_offset_reset=auto_offset_reset,
-            max_records=max_records,
-            acquire_mode=acquire_mode,
-            values=values,
-            max_wait=max_wait,
-            min_bytes=min_bytes,
-            max_bytes=max_bytes,
-            client_id=client_id,
-            member_id=member_id,
-            client_rack=client_rack,
-            security=security,
-            connect_timeout=connect_timeout,
-            request_timeout=request_timeout,
-            enable_metrics_push=enable_metrics_push,
-            network=network,
-            instrumentation=instrumentation,
-        )
+        settings = MemberSettings.of("ShareConsumer", group_id, **options)
         check_callback("on_acknowledged", on_acknowledged)
-        options = SourceOptions(
+        source = SourceOptions(
             settings=settings,
             topics=validation.check_topics(topics),
             start_tasks=self._start_tasks,
             on_acknowledged=on_acknowledged,
         )
-        self._member = ShareMember(options, self._create_queue)
+        self._member = ShareMember(source, self._create_queue)
         self._acknowledgement = acknowledgement
         self._deserializers = Deserializers(key_deserializer, value_deserializer)
         self._handle_signals = handle_signals

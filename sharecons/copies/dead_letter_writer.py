@@ -1,10 +1,8 @@
 """Writing records that a worker gives up to a dead-letter topic."""
 
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from sharecons._record import Headers
-from sharecons.config.validation import check_topic
 from sharecons.copies.dead_letter_headers import (
     Origin,
     earlier_topics,
@@ -12,13 +10,13 @@ from sharecons.copies.dead_letter_headers import (
     reference_headers,
     without_origin,
 )
+from sharecons.copies.dead_letter_queue import DeadLetterQueue
 from sharecons.errors import BrokerError, ConfigurationError
 from sharecons.producer.records import RecordPosition
 from sharecons.protocol.codes import Code
 
 __all__ = [
     "TOO_LARGE",
-    "DeadLetterQueue",
     "check_no_return",
     "value_bytes",
     "write_dead_letter",
@@ -31,23 +29,6 @@ SHORT_REASON: Final = 100
 """Characters of the reason in the smallest dead letter."""
 
 TOO_LARGE: Final = (Code.MESSAGE_TOO_LARGE, Code.RECORD_LIST_TOO_LARGE)
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetterQueue:
-    """Where a worker writes the records that it gives up.
-
-    The topic must exist. A dead letter has the record's key, value and headers, and
-    headers that say which record it was and why it failed for good.
-
-    Raises:
-        ConfigurationError: the name is not a topic's.
-    """
-
-    topic: str
-
-    def __post_init__(self) -> None:
-        check_topic("dead_letter", self.topic)
 
 
 def check_no_return(origin: Origin, queue: DeadLetterQueue) -> None:

@@ -38,7 +38,7 @@ async def connect_and_check(
             connection,
             settings.cluster,
             settings.fetch,
-            settings.offset_reset,
+            settings.auto_offset_reset,
             settings.request_timeout,
         )
         if check is not None:

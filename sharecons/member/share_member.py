@@ -305,7 +305,7 @@ class ShareMember(Lifecycle):
         """Create the objects that depend on the running event loop."""
         self.recorder.clock = clock = running_clock()
         self.configs = GroupConfigReader(self.group_id, delivery_limit)
-        views, fields = self.settings.value_views, self.settings.fetch.log_fields
+        views, fields = self.settings.has_views, self.settings.fetch.log_fields
         self.buffer = PausableBuffer(
             clock, self.recorder, self.configs, views, log_fields=fields
         )
@@ -317,7 +317,7 @@ class ShareMember(Lifecycle):
             self.buffer,
             self.recorder,
             self._create_telemetry,
-            rack=self.settings.rack,
+            rack=self.settings.client_rack,
             request_timeout=self.settings.request_timeout,
             observer=self.observer,
         )
@@ -340,7 +340,7 @@ class ShareMember(Lifecycle):
             self.recorder,
             self.application_metrics,
             send,
-            rack=self.settings.rack,
+            rack=self.settings.client_rack,
         )
 
     def _start_all_tasks(self, tasks: TaskGroup) -> None:

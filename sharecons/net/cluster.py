@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from random import randrange
-from typing import Final
+from typing import Any, Final
 
 from sharecons.config.security import Security
 from sharecons.errors import ConfigurationError
@@ -18,7 +18,7 @@ from sharecons.net.outages import Outages
 from sharecons.protocol.grace_period import GracePeriod
 from sharecons.protocol.partitions import Endpoint
 
-__all__ = ["CONNECT_TIMEOUT", "Cluster"]
+__all__ = ["CONNECT_TIMEOUT", "Cluster", "check_network", "check_security"]
 
 CONNECT_TIMEOUT: Final = 10.0  # socket.connection.setup.timeout.ms
 
@@ -60,8 +60,8 @@ class Cluster:
         choose: Callable[[int], int] = randrange,
         was_accepted: bool = False,
     ) -> None:
-        _check_types(security, network)
-        security = security or Security()
+        check_network("network", network)
+        security = check_security("security", security) or Security()
         self.outages: Outages | None = None
         self._choose = choose
         self.bootstrap = tuple(bootstrap)
@@ -138,15 +138,20 @@ class Cluster:
         return endpoints[first:] + endpoints[:first]
 
 
-def _check_types(security: object, network: object) -> None:
-    if not isinstance(security, Security | None):
-        # A mapping of properties contains passwords, so the message has its type only.
-        raise ConfigurationError(
-            f"security must be a Security or None, not a {type(security).__name__}; "
-            "use Security.tls(...), Security.sasl(...) or Security.from_properties(...)"
-        )
+def check_security(name: str, security: object) -> Security | None:
+    if isinstance(security, Security | None):
+        return security
+    # A mapping of properties contains passwords, so the message has its type only.
+    raise ConfigurationError(
+        f"{name} must be a Security or None, not a {type(security).__name__}; "
+        "use Security.tls(...), Security.sasl(...) or Security.from_properties(...)"
+    )
+
+
+def check_network(name: str, network: Any) -> Any:
     if network is not None and not callable(getattr(network, "connect", None)):
         raise ConfigurationError(
-            f"network must be a Network (an object with the method connect) or None, "
+            f"{name} must be a Network (an object with the method connect) or None, "
             f"not {network!r}"
         )
+    return network

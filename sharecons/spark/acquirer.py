@@ -184,8 +184,8 @@ class Acquirer:
         settings = MemberSettings(
             fetch=config.settings,
             cluster=self.cluster,
-            offset_reset=OffsetReset(config.offset_reset),
-            rack=config.rack,
+            auto_offset_reset=OffsetReset(config.offset_reset),
+            client_rack=config.rack,
             connect_timeout=CONNECT_TIMEOUT,
             request_timeout=config.request_timeout,
             enable_metrics_push=config.enable_metrics_push,

@@ -25,8 +25,8 @@ from sharecons.copies.dead_letter_headers import (
     read_redrives,
     with_first_origin,
 )
+from sharecons.copies.dead_letter_queue import DeadLetterQueue
 from sharecons.copies.dead_letter_writer import (
-    DeadLetterQueue,
     check_no_return,
     write_dead_letter,
 )

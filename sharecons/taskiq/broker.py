@@ -278,7 +278,8 @@ class ShareGroupBroker(AsyncBroker):
 
     def _settings(self) -> MemberSettings:
         return MemberSettings.of(
-            group_id=self.group_id,
+            "ShareGroupBroker",
+            self.group_id,
             bootstrap_servers=self._servers,
             auto_offset_reset=self._offset_reset,
             max_records=self._max_records,

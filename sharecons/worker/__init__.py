@@ -6,7 +6,8 @@ Public:
 
 - `share_worker`: the worker, with `lifecycle` (runs it), `health` (its state) and
   `decorators` (registers functions).
-- `settings`: the keyword arguments of worker and handlers, with their types.
+- `settings`: the options of a worker; `machine.settings` has a handler's options.
+- `options`: their types as keyword arguments.
 - `handler`: a function with settings of its own.
 - `handlers`: handlers of one record or of many.
 - `middleware`: coroutine functions that wrap the calls of handlers.
@@ -25,7 +26,7 @@ Decisions, without I/O:
 - `copy_topics`: whether retry topics and the dead-letter topic are usable.
 - `machine`: the worker as a machine. Its package names its modules.
 - `routes`: which handler processes a record.
-- `options`, `handler_checks`: the options; whether a function can be a handler.
+- `handler_checks`: whether a function can be a handler.
 - `quoted_records`: whether an application's exceptions quote a record.
 - `positions`: the position of a record.
 - `conditions`: why a worker is not ready, with `missing_topics`, `full_queues` and

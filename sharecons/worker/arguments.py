@@ -1,23 +1,20 @@
 """Validation of a worker's arguments; every error message names the argument."""
 
-from collections.abc import Collection, Iterable, Mapping
+import inspect
+from collections.abc import Iterable
 from typing import Any, cast
 
+from sharecons.config.callables import check_callback
 from sharecons.config.validation import check_topics
-from sharecons.copies.dead_letter_writer import DeadLetterQueue
 from sharecons.errors import ConfigurationError
-from sharecons.member.settings import MemberSettings
-from sharecons.worker.retry_policy import RetryPolicy
-from sharecons.worker.retry_topics import RetryTopic, RetryTopics
+from sharecons.guard import function_name
+from sharecons.worker.retry_topics import RetryTopics
 
 __all__ = [
     "check_consumed",
     "check_lock_time",
-    "check_offset_reset",
-    "check_retry",
-    "check_retry_topics",
+    "check_on_outcome",
     "check_topics_differ",
-    "dead_letter_queue",
 ]
 
 
@@ -38,14 +35,6 @@ def check_consumed(*topics: object) -> tuple[str, ...]:
             "topics must be names of topics, but there are none; write 'orders'"
         )
     return names
-
-
-def check_retry(retry: object) -> None:
-    if retry is not None and not isinstance(retry, RetryPolicy):
-        raise ConfigurationError(
-            f"retry must be a RetryPolicy, not {retry!r}; use RetryPolicy("
-            "max_attempts=5)"
-        )
 
 
 def check_lock_time(
@@ -71,40 +60,32 @@ def check_lock_time(
             )
 
 
-def dead_letter_queue(given: object) -> DeadLetterQueue | None:
-    """Return the dead-letter queue of an argument, which can be a topic's name.
+def check_on_outcome(name: str, function: Any) -> Any:
+    """Return None, or a plain function that can be called with one argument.
 
     Raises:
-        ConfigurationError: it is of another type, or the name is not a topic's.
+        ConfigurationError: it is anything else.
     """
-    if isinstance(given, str):
-        return DeadLetterQueue(given)
-    if given is None or isinstance(given, DeadLetterQueue):
-        return given
-    raise ConfigurationError(
-        "dead_letter must be a DeadLetterQueue, the name of a topic, or None, not "
-        f"{given!r}; use DeadLetterQueue('orders.dead')"
-    )
-
-
-def check_retry_topics(topics: object) -> tuple[RetryTopic, ...]:
-    """Return the retry topics as a tuple.
-
-    Raises:
-        ConfigurationError: it is not a sequence of `RetryTopic` objects.
-    """
-    if isinstance(topics, RetryTopic):
+    if function is None:
+        return None
+    if inspect.isclass(function):
         raise ConfigurationError(
-            f"retry_topics must be a sequence; write retry_topics=[{topics!r}]"
+            f"{name} is the class {function.__name__}; pass a function with one "
+            "parameter, or an instance"
         )
-    given = _as_tuple(topics)
-    if given is None or not all(isinstance(each, RetryTopic) for each in given):
+    check_callback(name, function)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return function  # written in C
+    try:
+        signature.bind(object())
+    except TypeError as error:
         raise ConfigurationError(
-            "retry_topics must be a sequence of RetryTopic, not "
-            f"{topics if given is None else list(given)!r}; use "
-            "[RetryTopic('orders.retry', 60.0)]"
-        )
-    return given
+            f"{name}: {function_name(function)}{signature} cannot be called with one "
+            f"argument, an OutcomeEvent: {error}"
+        ) from None
+    return function
 
 
 def check_topics_differ(
@@ -135,24 +116,3 @@ def check_topics_differ(
             f"{name!r} is the dead-letter topic and a retry topic; name another "
             "topic for one of them"
         )
-
-
-def check_offset_reset(settings: MemberSettings, retry_topics: Collection[str]) -> None:
-    """Check that the worker does not let its group read retry topics from their end.
-
-    Raises:
-        ConfigurationError: its `auto_offset_reset` is latest.
-    """
-    if retry_topics and settings.offset_reset.value == "latest":
-        raise ConfigurationError(
-            'auto_offset_reset="latest" cannot be combined with retry_topics: the '
-            "group would never receive copies that are written to a retry topic before "
-            'the group reads it; pass auto_offset_reset="earliest"'
-        )
-
-
-def _as_tuple(given: object) -> tuple[Any, ...] | None:
-    """Return the elements of an iterable; None for others, strings and mappings."""
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        return None
-    return tuple(given)

@@ -64,9 +64,9 @@ def copy_topics_of(routes: Routes) -> list[CopyTopic]:
 
 def _topics_of(route: Route, sources: frozenset[str]) -> Iterator[CopyTopic]:
     for name, wait in route.settings.retry_topics.longest_waits().items():
-        yield CopyTopic(name, True, sources, wait + (route.call.timeout or 0.0))
-    if route.dead_letter is not None:
-        yield CopyTopic(route.dead_letter.topic, False, sources)
+        yield CopyTopic(name, True, sources, wait + (route.settings.timeout or 0.0))
+    if route.settings.dead_letter is not None:
+        yield CopyTopic(route.settings.dead_letter, False, sources)
 
 
 def is_missing(described: Result[Topic]) -> bool:

@@ -3,9 +3,9 @@
 import time
 
 from sharecons.copies.dead_letter_headers import Origin, without_origin
+from sharecons.copies.dead_letter_queue import DeadLetterQueue
 from sharecons.copies.dead_letter_writer import (
     TOO_LARGE,
-    DeadLetterQueue,
     check_no_return,
     value_bytes,
     write_dead_letter,

@@ -10,7 +10,7 @@ from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.arguments import check_consumed
 from sharecons.worker.handler import Handler, OwnKeyT, OwnValueT
 from sharecons.worker.handlers import BatchHandler, HandlerBatch
-from sharecons.worker.settings import HandlerOptions
+from sharecons.worker.options import HandlerOptions
 
 __all__ = ["BatchDecorator", "HandlerDecorator", "HandlerDecorators"]
 

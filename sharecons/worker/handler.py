@@ -1,31 +1,20 @@
 """`Handler`: a function with settings of its own, for some topics of a worker."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar, Unpack, cast, final, get_args, overload
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Generic, TypeVar, Unpack, final, overload
 
-from sharecons.config.validation import (
-    check_bool,
-    check_choice,
-    check_count,
-    check_number,
-)
+from sharecons.config.options import documented, read_options
 from sharecons.deserializers import Deserializers
 from sharecons.guard import function_name
 from sharecons.record import KeyT, Record, ValueT
-from sharecons.worker.arguments import (
-    check_lock_time,
-    check_retry,
-    check_retry_topics,
-    dead_letter_queue,
-)
+from sharecons.worker.arguments import check_lock_time
 from sharecons.worker.handlers import BatchHandler, HandlerCall, handler_call
-from sharecons.worker.machine.settings import HandlerSettings, OnDeserializationError
-from sharecons.worker.retry_policy import DAY, RetryPolicy
-from sharecons.worker.retry_topics import RetryTopics
+from sharecons.worker.machine.settings import HandlerSettings
+from sharecons.worker.options import HandlerOptions
 from sharecons.worker.routes import Route
-from sharecons.worker.settings import HandlerOptions, check_names
 
-__all__ = ["Handler", "HandlerFunction", "OwnKeyT", "OwnValueT", "check_options"]
+__all__ = ["Handler", "HandlerFunction", "OwnKeyT", "OwnValueT"]
 
 OwnKeyT = TypeVar("OwnKeyT")
 OwnValueT = TypeVar("OwnValueT")
@@ -33,10 +22,8 @@ OwnValueT = TypeVar("OwnValueT")
 HandlerFunction = Callable[[Record[KeyT, ValueT]], object] | BatchHandler[KeyT, ValueT]
 """A function with a record as its argument, or a `BatchHandler`."""
 
-DESERIALIZERS = ("key_deserializer", "value_deserializer")
-MIN_TIMEOUT = 0.001
 
-
+@documented(HandlerSettings)
 @final
 class Handler(Generic[KeyT, ValueT]):
     """A handler with settings of its own, to be passed to `ShareWorker`.
@@ -57,9 +44,8 @@ class Handler(Generic[KeyT, ValueT]):
         function: a coroutine function with a record as its argument, or a plain
             function, which runs in a thread and cannot be cancelled. Or a
             `BatchHandler`.
-        key_deserializer, value_deserializer: plain functions, bytes to objects; `bytes`
-            leaves them unchanged.
-        options: settings of this handler; `HandlerOptions` has their names.
+        options: settings of this handler. `bytes` as a deserializer leaves keys or
+            values unchanged.
 
     Raises:
         ConfigurationError: an argument is invalid or unknown.
@@ -99,12 +85,9 @@ class Handler(Generic[KeyT, ValueT]):
     ) -> None: ...
 
     def __init__(self, function: HandlerFunction[Any, Any], **options: Any) -> None:
-        known = (*HandlerOptions.__annotations__, *DESERIALIZERS)
-        check_names("Handler", options, known)
-        check_options(options)
+        (self._options,) = read_options("Handler", options, HandlerSettings)
         handler_call(function)
         self._function = function
-        self._options = options
 
     @property
     def name(self) -> str:
@@ -114,7 +97,7 @@ class Handler(Generic[KeyT, ValueT]):
             return function_name(function.handler)
         return function_name(function)
 
-    def route(self, defaults: Mapping[str, Any]) -> Route:
+    def route(self, defaults: HandlerSettings) -> Route:
         """Return the route of this handler.
 
         Args:
@@ -123,71 +106,17 @@ class Handler(Generic[KeyT, ValueT]):
         Raises:
             ConfigurationError: settings contradict each other.
         """
-        return new_route(self._function, {**defaults, **self._options})
-
-
-def check_options(options: Mapping[str, Any]) -> None:
-    """Check each of these arguments of a handler alone.
-
-    Raises:
-        ConfigurationError: one is invalid.
-    """
-    if "concurrency" in options:
-        check_count("concurrency", options["concurrency"], 1)
-    if options.get("timeout") is not None:
-        check_number("timeout", options["timeout"], MIN_TIMEOUT, 365 * DAY)
-    if "max_lock_time" in options:
-        check_number("max_lock_time", options["max_lock_time"], 0.0, 365 * DAY)
-    if "on_deserialization_error" in options:
-        check_choice(
-            "on_deserialization_error",
-            options["on_deserialization_error"],
-            get_args(OnDeserializationError),
+        timeout = self._options.get("timeout", defaults.timeout)
+        call: HandlerCall = handler_call(self._function, timeout)
+        settings = replace(
+            defaults,
+            **self._options,
+            max_records=call.max_records,
+            max_wait=call.max_wait,
         )
-    for name in ("key_order", "stop_on_error"):
-        if name in options:
-            check_bool(name, options[name])
-    check_retry(options.get("retry"))
-    if "retry_topics" in options:
-        RetryTopics(check_retry_topics(options["retry_topics"]))
-    dead_letter_queue(options.get("dead_letter"))
-    Deserializers(options.get("key_deserializer"), options.get("value_deserializer"))
-
-
-def new_route(function: HandlerFunction[Any, Any], options: Mapping[str, Any]) -> Route:
-    """Return the route of a function.
-
-    Args:
-        options: all settings, checked by `check_options`; a concurrency of None limits
-            nothing.
-
-    Raises:
-        ConfigurationError: settings contradict each other.
-    """
-    timeout, max_lock_time = options["timeout"], options["max_lock_time"]
-    retry = options["retry"] or RetryPolicy()
-    topics = RetryTopics(check_retry_topics(options["retry_topics"]))
-    check_lock_time(max_lock_time, timeout, topics)
-    topics.check_delays(retry.longest_delays())
-    queue = dead_letter_queue(options["dead_letter"])
-    call: HandlerCall = handler_call(function, timeout)
-    settings = HandlerSettings(
-        concurrency=options.get("concurrency"),
-        max_records=call.max_records,
-        max_wait=call.max_wait,
-        retry=retry,
-        retry_topics=topics,
-        dead_letter=None if queue is None else queue.topic,
-        on_deserialization_error=cast(
-            "OnDeserializationError", options["on_deserialization_error"]
-        ),
-        key_order=options["key_order"],
-        max_lock_time=max_lock_time,
-        stop_on_error=options["stop_on_error"],
-    )
-    deserializers = Deserializers(
-        options["key_deserializer"], options["value_deserializer"]
-    )
-    return Route(
-        settings=settings, call=call, deserializers=deserializers, dead_letter=queue
-    )
+        check_lock_time(settings.max_lock_time, timeout, settings.retry_topics)
+        settings.retry_topics.check_delays(settings.retry.longest_delays())
+        deserializers = Deserializers(
+            settings.key_deserializer, settings.value_deserializer
+        )
+        return Route(settings=settings, call=call, deserializers=deserializers)

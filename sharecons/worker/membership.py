@@ -37,9 +37,9 @@ def source_options(
     It sets the group's offset reset to earliest, unless the application or the group
     has a value.
     """
-    if settings.offset_reset.is_default:
+    if settings.auto_offset_reset.is_default:
         earliest = OffsetReset("earliest", is_default=True)
-        settings = replace(settings, offset_reset=earliest)
+        settings = replace(settings, auto_offset_reset=earliest)
     return SourceOptions(
         settings=settings,
         topics=check_topics(topics),

@@ -108,7 +108,7 @@ class Middleware(Protocol):
         ...
 
 
-def check_middleware(middleware: object) -> tuple[Middleware, ...]:
+def check_middleware(name: str, middleware: object) -> tuple[Middleware, ...]:
     """Return the middleware as a tuple.
 
     Raises:
@@ -121,11 +121,11 @@ def check_middleware(middleware: object) -> tuple[Middleware, ...]:
         is_function = inspect.isroutine(middleware)
         hint = f"[{function_name(middleware)}]" if is_function else "[...]"
         raise ConfigurationError(
-            "middleware must be a sequence of coroutine functions, not "
-            f"{middleware!r:.200}; write middleware={hint}"
+            f"{name} must be a sequence of coroutine functions, not "
+            f"{middleware!r:.200}; write {name}={hint}"
         )
     return tuple(
-        _checked(f"middleware[{index}]", each) for index, each in enumerate(middleware)
+        _checked(f"{name}[{index}]", each) for index, each in enumerate(middleware)
     )
 
 

@@ -1,29 +1,57 @@
-"""The options of a worker, checked."""
+"""The types of a worker's keyword arguments, for type checkers and editors.
 
-from dataclasses import dataclass
+`Unpack` applies them to `ShareWorker`, `Handler` and `@worker.handler`. The entries in
+`HandlerSettings`, `WorkerSettings` and `MemberSettings` describe them.
+"""
 
-from sharecons.worker.machine.meters import Meters
-from sharecons.worker.routes import Routes
-from sharecons.worker.running_records import RunningRecords
+from collections.abc import Callable, Iterable
+from typing import Any, TypedDict
 
-__all__ = ["WorkerOptions"]
+from sharecons.copies.dead_letter_queue import DeadLetterQueue
+from sharecons.member.record_source import Acknowledged
+from sharecons.member.settings import MemberOptions
+from sharecons.worker.health_policy import HealthPolicy
+from sharecons.worker.machine.settings import OnDeserializationError
+from sharecons.worker.middleware import Middleware
+from sharecons.worker.outcome_events import OutcomeEvent
+from sharecons.worker.retry_policy import RetryPolicy
+from sharecons.worker.retry_topics import RetryTopic
+
+__all__ = ["HandlerDefaults", "HandlerOptions", "WorkerOptions"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerOptions:
-    """The options of `ShareWorker`, and the routes of its handlers.
+class HandlerDefaults(TypedDict, total=False):
+    """Settings of a worker for all its handlers, which each handler can have itself."""
 
-    Attributes:
-        concurrency: how many calls run at a time, of all handlers.
-        max_bytes: see `WorkerMachine`.
-        shutdown_grace: seconds for handlers to finish when the worker stops.
-        meters: count what becomes of the records; None without metrics.
-        running_records: has the records in calls, for a supervisor; or None.
+    timeout: float | None
+    retry: RetryPolicy | None
+    retry_topics: Iterable[RetryTopic]
+    dead_letter: DeadLetterQueue | str | None
+    on_deserialization_error: OnDeserializationError
+    key_order: bool
+    max_lock_time: float
+    stop_on_error: bool
+
+
+class HandlerOptions(HandlerDefaults, total=False):
+    """All keyword arguments of `Handler` except deserializers.
+
+    Arguments that are not given have the worker's values.
     """
 
     concurrency: int
-    max_bytes: int
+
+
+class WorkerOptions(HandlerDefaults, MemberOptions, total=False):
+    """All keyword arguments of `ShareWorker` except group and deserializers."""
+
+    concurrency: int
+    max_held_bytes: int
+    create_topics: bool
     shutdown_grace: float
-    routes: Routes
-    meters: Meters | None = None
-    running_records: RunningRecords | None = None
+    handle_signals: bool
+    health: HealthPolicy | None
+    middleware: Iterable[Middleware]
+    on_outcome: Callable[[OutcomeEvent[Any, Any]], object] | None
+    on_acknowledged: Acknowledged | None
+    collect_metrics: bool

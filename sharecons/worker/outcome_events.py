@@ -3,11 +3,10 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, cast, final
+from typing import Any, Generic, Self, final
 
-from sharecons.config.callables import check_callback
 from sharecons.error_text import code_line
-from sharecons.errors import ConfigurationError, DeserializationError
+from sharecons.errors import DeserializationError
 from sharecons.guard import function_name, guarded, is_a, type_name
 from sharecons.log import get_logger
 from sharecons.plain_copy import plain_copy
@@ -18,7 +17,7 @@ from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.outcomes import RecordOutcome
 from sharecons.worker.quoted_records import SafeTexts
 
-__all__ = ["OutcomeCallback", "OutcomeEvent", "check_on_outcome"]
+__all__ = ["OutcomeCallback", "OutcomeEvent"]
 
 
 @final
@@ -56,6 +55,13 @@ class OutcomeCallback:
         self._function = function
         self._limit = LineLimit()
         self._log = get_logger(__name__, group=group_id)
+
+    @classmethod
+    def of(
+        cls, function: Callable[[OutcomeEvent[Any, Any]], object] | None, group_id: str
+    ) -> Self | None:
+        """Return what calls the function; None without one."""
+        return None if function is None else cls(function, group_id)
 
     def report(self, decided: OutcomeDecided) -> None:
         """Report an outcome. Exceptions have no other effect than a log line."""
@@ -102,33 +108,3 @@ class OutcomeCallback:
     @property
     def _name(self) -> str:
         return function_name(self._function)
-
-
-def check_on_outcome(function: object, group_id: str) -> OutcomeCallback | None:
-    """Return what calls the function; None if there is none.
-
-    Raises:
-        ConfigurationError: it is not a plain function with one parameter.
-    """
-    if function is None:
-        return None
-    if inspect.isclass(function):
-        raise ConfigurationError(
-            f"on_outcome is the class {function.__name__}; pass a function with one "
-            "parameter, or an instance"
-        )
-    check_callback("on_outcome", function)
-    name = function_name(function)
-    function = cast("Callable[[OutcomeEvent[Any, Any]], object]", function)
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return OutcomeCallback(function, group_id)  # a function written in C
-    try:
-        signature.bind(object())
-    except TypeError as error:
-        raise ConfigurationError(
-            f"on_outcome: {name}{signature} cannot be called with one argument, an "
-            f"OutcomeEvent: {error}"
-        ) from None
-    return OutcomeCallback(function, group_id)

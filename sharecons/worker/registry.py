@@ -1,12 +1,13 @@
 """The handlers that a worker has by topic, until it starts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from sharecons.errors import ConfigurationError
 from sharecons.member.settings import MemberSettings
-from sharecons.worker.arguments import check_offset_reset, check_topics_differ
+from sharecons.worker.arguments import check_topics_differ
 from sharecons.worker.handler import Handler
+from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.routes import Route, Routes
 
 __all__ = ["HandlerRegistry"]
@@ -23,7 +24,7 @@ class HandlerRegistry:
         routes: the handlers that were added until now.
     """
 
-    def __init__(self, defaults: Mapping[str, Any], member: MemberSettings) -> None:
+    def __init__(self, defaults: HandlerSettings, member: MemberSettings) -> None:
         self._defaults = defaults
         self._member = member
         self.routes = Routes({}, member.fetch.group_id)
@@ -57,8 +58,24 @@ class HandlerRegistry:
                 by_topic[topic] = route
         routes = Routes(by_topic, self._member.fetch.group_id)
         check_topics_differ(by_topic, routes.retry_topics, routes.dead_letter_topics)
-        check_offset_reset(self._member, routes.retry_topics)
+        _check_offset_reset(self._member, routes.retry_topics)
         self.routes = routes
+
+
+def _check_offset_reset(
+    settings: MemberSettings, retry_topics: Collection[str]
+) -> None:
+    """Check that the worker does not let its group read retry topics from their end.
+
+    Raises:
+        ConfigurationError: its `auto_offset_reset` is latest.
+    """
+    if retry_topics and settings.auto_offset_reset.value == "latest":
+        raise ConfigurationError(
+            'auto_offset_reset="latest" cannot be combined with retry_topics: the '
+            "group would never receive copies that are written to a retry topic before "
+            'the group reads it; pass auto_offset_reset="earliest"'
+        )
 
 
 def _two_handlers(topic: str, one: Route, other: Route) -> ConfigurationError:

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, final
 
+from sharecons.config.options import Flag, documented, option, options_of
 from sharecons.config.validation import HOUR, check_count, check_number
 from sharecons.error_text import error_text
 from sharecons.errors import ConfigurationError
@@ -22,7 +24,7 @@ from sharecons.worker.outcomes import (
     reason_of,
 )
 
-__all__ = ["RetryPolicy"]
+__all__ = ["RetryPolicy", "check_retry"]
 
 DAY: Final = 24 * HOUR
 MAX_MULTIPLIER: Final = 100.0
@@ -43,6 +45,7 @@ class _DefaultSeconds(float):
 _DEFAULTS: Final = (_DefaultCount, _DefaultSeconds)
 
 
+@documented()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
     """How often, and after which delays, a failed record is tried again.
@@ -52,10 +55,6 @@ class RetryPolicy:
     fraction `jitter`, so that records that failed together are retried apart.
 
     Args:
-        max_attempts: how often the handler is called for a record, in all.
-        initial, maximum: delays in seconds.
-        multiplier: at least 1.0, which keeps all delays equal.
-        jitter: between 0.0 and 1.0.
         by_exception: other policies, by exception class. The class that is nearest in
             the exception's method resolution order counts; for an exception group
             without a policy, its first exception that has one. They inherit what they
@@ -65,21 +64,44 @@ class RetryPolicy:
         ConfigurationError: an argument is invalid.
     """
 
-    max_attempts: int = _DefaultCount(5)
-    initial: float = _DefaultSeconds(1.0)
-    maximum: float = _DefaultSeconds(60.0)
-    multiplier: float = _DefaultSeconds(2.0)
-    jitter: float = _DefaultSeconds(0.2)
+    max_attempts: int = option(
+        _DefaultCount(5),
+        partial(check_count, minimum=1),
+        "how often the handler is called for a record, in all",
+        flag=Flag("--max-attempts", "N"),
+    )
+    initial: float = option(
+        _DefaultSeconds(1.0),
+        partial(check_number, minimum=0.0, maximum=DAY),
+        "seconds before the first retry; each further delay is twice as long. Or "
+        "`multiplier` times as long",
+        shown="1",
+        flag=Flag("--retry-initial", "SECONDS"),
+    )
+    maximum: float = option(
+        _DefaultSeconds(60.0),
+        partial(check_number, minimum=0.0, maximum=DAY),
+        "the longest delay of a retry, in seconds",
+        shown="60",
+        flag=Flag("--retry-maximum", "SECONDS"),
+    )
+    multiplier: float = option(
+        _DefaultSeconds(2.0),
+        partial(check_number, minimum=1.0, maximum=MAX_MULTIPLIER),
+        "at least 1.0, which keeps all delays equal",
+    )
+    jitter: float = option(
+        _DefaultSeconds(0.2),
+        partial(check_number, minimum=0.0, maximum=1.0),
+        "between 0.0 and 1.0",
+    )
     by_exception: Mapping[type[Exception], "RetryPolicy"] = field(
         default_factory=lambda: MappingProxyType({})
     )
 
     def __post_init__(self) -> None:
-        check_count("max_attempts", self.max_attempts, 1)
-        check_number("initial", self.initial, 0.0, DAY)
-        check_number("maximum", self.maximum, 0.0, DAY)
-        check_number("multiplier", self.multiplier, 1.0, MAX_MULTIPLIER)
-        check_number("jitter", self.jitter, 0.0, 1.0)
+        for name, entry in options_of(RetryPolicy).items():
+            entry.check(name, getattr(self, name))
         self._fit_defaults()
         if self.initial > self.maximum:
             raise ConfigurationError(
@@ -206,3 +228,15 @@ def _last_failure(error: Exception, attempt: int) -> str:
     if is_a(error, Retry):
         return f"the handler requested another attempt after {attempts}"
     return f"failed after {attempts}: {error_text(error)}"
+
+
+def check_retry(name: str, retry: object) -> RetryPolicy:
+    """Return the policy; the default one for None."""
+    if retry is None:
+        return RetryPolicy()
+    if not isinstance(retry, RetryPolicy):
+        raise ConfigurationError(
+            f"{name} must be a RetryPolicy, not {retry!r}; use RetryPolicy("
+            "max_attempts=5)"
+        )
+    return retry

@@ -12,9 +12,9 @@ Headers name the origin, the attempts and the due time. Any producer can write s
 headers to any topic, so they are read from the worker's retry topics only.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
 from sharecons._record import Headers
 from sharecons.config.validation import HOUR, check_number, check_topic
@@ -29,6 +29,7 @@ __all__ = [
     "RetryState",
     "RetryTopic",
     "RetryTopics",
+    "check_retry_topics",
     "read_retry_state",
     "retry_headers",
 ]
@@ -139,3 +140,31 @@ def read_retry_state(headers: Headers) -> RetryState | None:
     if origin is None or not dues or not dues[-1].isdigit() or len(dues[-1]) > 18:
         return None
     return RetryState(origin, int(dues[-1]))
+
+
+def check_retry_topics(name: str, topics: object) -> RetryTopics:
+    """Return the retry topics.
+
+    Raises:
+        ConfigurationError: it is not a sequence of `RetryTopic` objects, or a topic or
+            a delay occurs twice.
+    """
+    if isinstance(topics, RetryTopic):
+        raise ConfigurationError(
+            f"{name} must be a sequence; write {name}=[{topics!r}]"
+        )
+    given = _as_tuple(topics)
+    if given is None or not all(isinstance(each, RetryTopic) for each in given):
+        raise ConfigurationError(
+            f"{name} must be a sequence of RetryTopic, not "
+            f"{topics if given is None else list(given)!r}; use "
+            "[RetryTopic('orders.retry', 60.0)]"
+        )
+    return RetryTopics(given)
+
+
+def _as_tuple(given: object) -> tuple[Any, ...] | None:
+    """Return the elements of an iterable; None for others, strings and mappings."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        return None
+    return tuple(given)

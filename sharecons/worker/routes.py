@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-from sharecons.copies.dead_letter_writer import DeadLetterQueue
 from sharecons.deserializers import Deserializers
 from sharecons.errors import DeserializationError
 from sharecons.worker.handlers import HandlerCall
@@ -23,13 +22,11 @@ class Route:
         settings: decide about its records; no other route has this object.
         call: calls the handler.
         deserializers: make the keys and values that the handler receives.
-        dead_letter: the dead-letter queue; `settings.dead_letter` is its topic.
     """
 
     settings: HandlerSettings
     call: HandlerCall
     deserializers: Deserializers
-    dead_letter: DeadLetterQueue | None = None
 
     @property
     def name(self) -> str:
@@ -76,7 +73,7 @@ class Routes:
         )
         self.retry_topics = self.settings.retry_topics
         self.dead_letter_topics = frozenset(
-            route.dead_letter.topic for route in self.routes if route.dead_letter
+            topic for route in self.routes if (topic := route.settings.dead_letter)
         )
 
     def of_record(self, record: Any) -> Route | None:

@@ -35,12 +35,14 @@ from sharecons.worker.life_log import LifeLog
 from sharecons.worker.long_calls import LongCalls
 from sharecons.worker.machine.actions import OutcomeDecided
 from sharecons.worker.machine.item import Call, WorkItem
+from sharecons.worker.machine.meters import Meters
 from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.machine.worker_machine import WorkerMachine
-from sharecons.worker.middleware import Middleware
 from sharecons.worker.middleware_chain import MiddlewareChain
-from sharecons.worker.options import WorkerOptions
 from sharecons.worker.outcome_events import OutcomeCallback
+from sharecons.worker.routes import Routes
+from sharecons.worker.running_records import RunningRecords
+from sharecons.worker.settings import WorkerSettings
 from sharecons.worker.shutdown import Shutdown
 from sharecons.worker.slots import CallSlots
 from sharecons.worker.stats import WorkerStats
@@ -73,22 +75,22 @@ class Runner:
         self,
         source: RecordSource,
         producer: IdempotentProducer,
-        middleware: Sequence[Middleware],
-        on_outcome: OutcomeCallback | None,
-        options: WorkerOptions,
+        options: WorkerSettings,
+        routes: Routes,
         *,
+        meters: Meters | None,
+        running_records: RunningRecords | None,
         life_log: LifeLog,
         conditions: WorkerConditions,
     ) -> None:
         self._source = source
-        if (observer := source.observer) is not None:
-            middleware = (observer.process, *middleware)
+        outer = () if (observer := source.observer) is None else (observer.process,)
+        middleware = (*outer, *options.middleware)
         self._life_log = life_log
         self._conditions = conditions
-        self._options = options
-        self._routes = routes = options.routes
-        self._on_outcome = on_outcome
-        self._meters = options.meters
+        self._routes = routes
+        self._on_outcome = OutcomeCallback.of(options.on_outcome, source.group_id)
+        self._meters = meters
         self._clock = clock = running_clock()
         self._log = get_logger(__name__, group=source.group_id)
         self._failures = FailureLog(self._log, clock)
@@ -98,10 +100,10 @@ class Runner:
         self._machine = machine = WorkerMachine(
             routes.settings,
             concurrency=options.concurrency,
-            max_bytes=options.max_bytes,
+            max_bytes=options.max_held_bytes,
             chance=random.random,
-            reports_outcomes=bool(middleware) or on_outcome is not None,
-            meters=options.meters,
+            reports_outcomes=bool(middleware) or options.on_outcome is not None,
+            meters=meters,
         )
         self._isolation = machine.scheduler.isolation
         self._texts = FailureTexts()
@@ -127,7 +129,7 @@ class Runner:
             self._log, clock, routes.name_of, conditions.loop
         )
         self._slots.on_long_step = self._blocked_loop.on_long_step
-        self._slots.running_records = options.running_records
+        self._slots.running_records = running_records
         self._executor = Executor(
             machine,
             CopyWriter(producer, source.group_id, machine.decisions, observer),
@@ -147,7 +149,7 @@ class Runner:
             machine.renewals,
             clock,
             lambda items, reason: self._execute(machine.on_locks_lost(items, reason)),
-            self._hold_too_long,
+            lambda item: self._execute(machine.on_held_too_long(item, clock())),
             group_id=source.group_id,
         )
         self.on_locks_lost = self._locks.on_locks_lost
@@ -166,12 +168,13 @@ class Runner:
         )
         self._shutdown = Shutdown(
             source,
-            options,
+            routes,
             machine,
             self._executor,
             self._settings,
             self._take_loop,
             clock,
+            grace=options.shutdown_grace,
             wake=self._wake,
         )
         self._threads = thread_logs(routes.routes, self._log, clock, self._on_threads)
@@ -250,7 +253,7 @@ class Runner:
     def stop(self) -> None:
         """Fetch no more; process what was fetched, within the grace period."""
         self._conditions.is_stopping = True
-        self._life_log.on_stop(self.stats, self._options.shutdown_grace)
+        self._life_log.on_stop(self.stats, self._shutdown.grace)
         self._shutdown.stop()
 
     def stop_now(self) -> None:
@@ -300,7 +303,7 @@ class Runner:
     def _on_threads(self, settings: HandlerSettings, count: int) -> None:
         """Use fewer slots while threads of a handler's cancelled calls run."""
         self._machine.scheduler.queue_of(settings).unusable = count
-        if (running := self._options.running_records) is not None:
+        if (running := self._slots.running_records) is not None:
             threads = [route.call.threads for route in self._routes.routes]
             running.set_threads(
                 call.argument for each in threads if each for call in each.abandoned
@@ -318,9 +321,6 @@ class Runner:
         if self._meters is not None:
             self._meters.on_taken(items, self._machine.decisions.delivery_limit)
         self._execute(self._machine.on_taken(items, now))
-
-    def _hold_too_long(self, item: WorkItem) -> None:
-        self._execute(self._machine.on_held_too_long(item, self._clock()))
 
     # Calling handlers.
 

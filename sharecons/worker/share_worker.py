@@ -1,54 +1,41 @@
 """The public worker: calls handlers for the records of a share group."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Final, Unpack, cast, overload
 
-from sharecons.config.callables import check_callback
+from sharecons.config.options import documented, read_options
 from sharecons.config.properties import Properties
-from sharecons.config.validation import (
-    check_bool,
-    check_count,
-    check_number,
-    check_topics,
-)
+from sharecons.config.validation import check_topics
 from sharecons.copies.dead_letter_headers import Origin
-from sharecons.copies.dead_letter_writer import DeadLetterQueue
 from sharecons.errors import ConfigurationError, ConsumerStateError
 from sharecons.member.group_setup import GroupConfigs
-from sharecons.member.record_source import Acknowledged, RecordSource
-from sharecons.member.settings import MemberSettings
+from sharecons.member.record_source import RecordSource
+from sharecons.member.settings import MEMBER_OPTIONS, TABLES, MemberSettings
 from sharecons.member.source_options import SourceOptions
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.record import KeyT, NewKeyT, NewValueT, Record, ValueT
-from sharecons.worker.arguments import check_consumed, check_retry_topics
+from sharecons.worker.arguments import check_consumed
 from sharecons.worker.decorators import HandlerDecorators
 from sharecons.worker.handler import (
     Handler,
     HandlerFunction,
     OwnKeyT,
     OwnValueT,
-    check_options,
 )
-from sharecons.worker.health_policy import HealthPolicy
 from sharecons.worker.life_log import LifeLog
 from sharecons.worker.lifecycle import WorkerLifecycle
 from sharecons.worker.machine.meters import Meters
-from sharecons.worker.machine.settings import OnDeserializationError
+from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.membership import new_source, source_options
-from sharecons.worker.middleware import Middleware, check_middleware
 from sharecons.worker.options import WorkerOptions
 from sharecons.worker.origins import origin_of_record
-from sharecons.worker.outcome_events import OutcomeEvent, check_on_outcome
 from sharecons.worker.registry import HandlerRegistry
-from sharecons.worker.retry_policy import DAY, RetryPolicy
-from sharecons.worker.retry_topics import RetryTopic, read_retry_state
+from sharecons.worker.retry_topics import read_retry_state
 from sharecons.worker.runner import Runner
-from sharecons.worker.settings import MemberOptions, WorkerSettings, check_names
+from sharecons.worker.settings import NO_OPTIONS, WorkerSettings
 from sharecons.worker.start_checks import StartChecks
 
 __all__ = ["ShareWorker"]
-
-MIB: Final = 1 << 20
 
 PROPERTIES_WITHOUT_EFFECT: Final = {
     "share.acknowledgement.mode": (
@@ -63,6 +50,7 @@ Handlers = Mapping[str, AnyHandler[KeyT, ValueT]]
 """Handlers by the names of topics."""
 
 
+@documented(WorkerSettings, HandlerSettings, *TABLES)
 class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
     """Calls handlers for the records of a share group.
 
@@ -85,17 +73,11 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
             plain function, which runs in a thread and cannot be cancelled. Or a
             `BatchHandler`, or a `Handler` with settings of its own.
         group_id: the share group. An id that is not in use makes a new group.
-        key_deserializer, value_deserializer: plain functions, bytes to objects; None
-            stays None. Of all handlers that have none of their own.
-        settings: how the worker connects, joins its group and fetches; `MemberOptions`
-            has their names.
+        options: see below; `WorkerOptions` has their types. Options of a `Handler` are
+            for all handlers that do not have them themselves.
 
     Raises:
         ConfigurationError: an argument is invalid or unknown.
-
-    `WorkerSettings` describes the other arguments. A `Handler` can have these itself:
-    timeout, retry, retry_topics, dead_letter, on_deserialization_error, key_order,
-    max_lock_time, stop_on_error.
     """
 
     @overload
@@ -105,7 +87,7 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         handler: AnyHandler[bytes, bytes] | None = None,
         *,
         group_id: str,
-        **settings: Unpack[WorkerSettings],
+        **options: Unpack[WorkerOptions],
     ) -> None: ...
 
     @overload
@@ -116,7 +98,7 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         *,
         group_id: str,
         key_deserializer: Callable[[bytes], OwnKeyT],
-        **settings: Unpack[WorkerSettings],
+        **options: Unpack[WorkerOptions],
     ) -> None: ...
 
     @overload
@@ -127,7 +109,7 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         *,
         group_id: str,
         value_deserializer: Callable[[bytes], OwnValueT],
-        **settings: Unpack[WorkerSettings],
+        **options: Unpack[WorkerOptions],
     ) -> None: ...
 
     @overload
@@ -139,7 +121,7 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         group_id: str,
         key_deserializer: Callable[[bytes], KeyT],
         value_deserializer: Callable[[bytes], ValueT],
-        **settings: Unpack[WorkerSettings],
+        **options: Unpack[WorkerOptions],
     ) -> None: ...
 
     def __init__(
@@ -148,76 +130,37 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         handler: Any = None,
         *,
         group_id: str,
-        key_deserializer: Callable[[bytes], Any] | None = None,
-        value_deserializer: Callable[[bytes], Any] | None = None,
-        concurrency: int = 10,
-        timeout: float | None = None,
-        max_held_bytes: int = 64 * MIB,
-        retry: RetryPolicy | None = None,
-        retry_topics: Iterable[RetryTopic] = (),
-        dead_letter: DeadLetterQueue | str | None = None,
-        create_topics: bool = False,
-        on_deserialization_error: OnDeserializationError = "dead_letter",
-        key_order: bool = False,
-        max_lock_time: float = DAY,
-        shutdown_grace: float = 30.0,
-        handle_signals: bool = True,
-        stop_on_error: bool = False,
-        health: HealthPolicy | None = None,
-        middleware: Sequence[Middleware] = (),
-        on_outcome: Callable[[OutcomeEvent[Any, Any]], object] | None = None,
-        on_acknowledged: Acknowledged | None = None,
-        collect_metrics: bool = True,
-        **settings: Unpack[MemberOptions],
+        **options: Any,
     ) -> None:
-        known = (*MemberOptions.__annotations__, *WorkerSettings.__annotations__)
-        check_names("ShareWorker", settings, known)
-        check_count("concurrency", concurrency, 1)
-        check_count("max_held_bytes", max_held_bytes, 1)
-        check_number("shutdown_grace", shutdown_grace, 0.0, DAY)
-        check_bool("create_topics", create_topics)
-        check_bool("handle_signals", handle_signals)
-        check_bool("collect_metrics", collect_metrics)
-        check_callback("on_acknowledged", on_acknowledged)
-        defaults = {
-            "key_deserializer": key_deserializer,
-            "value_deserializer": value_deserializer,
-            "timeout": timeout,
-            "retry": retry,
-            "retry_topics": check_retry_topics(retry_topics),
-            "dead_letter": dead_letter,
-            "on_deserialization_error": on_deserialization_error,
-            "key_order": key_order,
-            "max_lock_time": max_lock_time,
-            "stop_on_error": stop_on_error,
-        }
-        check_options(defaults)
-        self._middleware = check_middleware(middleware)
-        self._on_outcome = check_on_outcome(on_outcome, group_id)
-        member = MemberSettings.of(group_id=group_id, **settings)
-        self._registry = HandlerRegistry(defaults, member)
+        own, defaults, rest = read_options(
+            "ShareWorker",
+            options,
+            WorkerSettings,
+            HandlerSettings,
+            others=MEMBER_OPTIONS,
+            reasons=NO_OPTIONS,
+        )
+        self._own = settings = WorkerSettings(**own)
+        member = MemberSettings.of("ShareWorker", group_id, **rest)
+        self._registry = HandlerRegistry(HandlerSettings(**defaults), member)
         self._registry.add_all(_given_handlers(topics, handler))
-        meters = Meters() if collect_metrics else None
-        options = source_options(
+        meters = Meters() if settings.collect_metrics else None
+        source = source_options(
             member,
             self._registry.topics,
             check_before_joining=self._check_before_joining,
-            on_acknowledged=on_acknowledged,
+            on_acknowledged=settings.on_acknowledged,
             on_locks_lost=self._on_locks_lost,
             on_undelivered=self._on_undelivered,
             meters=meters,
         )
         super().__init__(
-            self._new_source(options),
-            options.settings,
-            _policy(health),
-            handle_signals=handle_signals,
+            self._new_source(source),
+            source.settings,
+            settings.health,
+            handle_signals=settings.handle_signals,
             meters=meters,
         )
-        self._concurrency = concurrency
-        self._max_held_bytes = max_held_bytes
-        self._shutdown_grace = shutdown_grace
-        self._create_topics = create_topics
 
     @classmethod
     def from_properties(
@@ -258,12 +201,12 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
     @property
     def concurrency(self) -> int:
         """How many calls run at a time, of all handlers."""
-        return self._concurrency
+        return self._own.concurrency
 
     @property
     def shutdown_grace(self) -> float:
         """Seconds for handlers to finish when the worker stops."""
-        return self._shutdown_grace
+        return self._own.shutdown_grace
 
     @property
     def dead_letter_topics(self) -> tuple[str, ...]:
@@ -312,7 +255,7 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
             self._settings,
             self._brokers,
             self._registry.routes,
-            create_topics=self._create_topics,
+            create_topics=self._own.create_topics,
         )
         await checks.run(configs)
 
@@ -322,37 +265,19 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         return all(each.settings.max_attempts > 1 for each in queues)
 
     def _log_start(self, log: LifeLog) -> None:
-        log.on_start(self.member_id, self._registry.routes, self._concurrency)
+        log.on_start(self.member_id, self._registry.routes, self.concurrency)
 
     def _new_runner(self, producer: IdempotentProducer, log: LifeLog) -> Runner:
-        options = WorkerOptions(
-            concurrency=self._concurrency,
-            max_bytes=self._max_held_bytes,
-            shutdown_grace=self._shutdown_grace,
-            routes=self._registry.routes,
-            meters=self._meters,
-            running_records=self.running_records,
-        )
         return Runner(
             self._source,
             producer,
-            self._middleware,
-            self._on_outcome,
-            options,
+            self._own,
+            self._registry.routes,
+            meters=self._meters,
+            running_records=self.running_records,
             life_log=log,
             conditions=self._conditions,
         )
-
-
-def _policy(health: object) -> HealthPolicy:
-    if health is None:
-        return HealthPolicy()
-    if not isinstance(health, HealthPolicy):
-        raise ConfigurationError(
-            f"health must be a HealthPolicy, not {health!r}: pass "
-            "HealthPolicy(stuck_after=600.0), for example"
-        )
-    return health
 
 
 def _given_handlers(

@@ -18,7 +18,7 @@ from sharecons.net.io.event_loop import Clock
 from sharecons.worker.executor import Executor
 from sharecons.worker.group_settings import GroupSettings
 from sharecons.worker.machine.worker_machine import WorkerMachine
-from sharecons.worker.options import WorkerOptions
+from sharecons.worker.routes import Routes
 from sharecons.worker.take_loop import TakeLoop
 
 __all__ = ["Shutdown"]
@@ -32,9 +32,11 @@ class Shutdown:
 
     Args:
         settings: the configs of the group.
+        grace: seconds for handlers to finish.
         wake: is called when the state has changed.
 
     Attributes:
+        grace: as the argument.
         handlers: the scope in which handlers are called; None before the first call.
         is_requested: the worker must end.
         has_drained: the consumer has returned its last record.
@@ -43,20 +45,19 @@ class Shutdown:
     def __init__(
         self,
         source: RecordSource,
-        options: WorkerOptions,
+        routes: Routes,
         machine: WorkerMachine,
         executor: Executor,
         settings: GroupSettings,
         take_loop: TakeLoop,
         clock: Clock,
         *,
+        grace: float,
         wake: Callable[[], None],
     ) -> None:
         self._source = source
-        self._grace = options.shutdown_grace
-        self._has_dead_letters = any(
-            route.dead_letter is not None for route in options.routes.routes
-        )
+        self.grace = grace
+        self._has_dead_letters = bool(routes.dead_letter_topics)
         self._machine = machine
         self._executor = executor
         self._settings = settings
@@ -85,7 +86,7 @@ class Shutdown:
         """Wait for `stop`, then for the consumer's last record to be settled."""
         await self._requested.wait()
         assert self.handlers is not None, "started before"
-        grace_end = self._clock() + self._grace
+        grace_end = self._clock() + self.grace
         self.handlers.deadline = min(self.handlers.deadline, grace_end)
         # Records that wait for hours must not delay the drain, which waits for them.
         async with anyio.create_task_group() as tasks:

@@ -110,7 +110,7 @@ class StartChecks:
         group = self._group
         command = configure_command(group, "earliest")
         if value is None and (
-            self._has_retry_topics or self._settings.offset_reset.is_default
+            self._has_retry_topics or self._settings.auto_offset_reset.is_default
         ):
             self._log.warning(
                 f"{OFFSET_RESET} of the group cannot be read. If it is latest, records "

@@ -18,7 +18,8 @@ from sharecons.copies.dead_letter_headers import (
     with_first_origin,
     without_origin,
 )
-from sharecons.copies.dead_letter_writer import DeadLetterQueue, write_dead_letter
+from sharecons.copies.dead_letter_queue import DeadLetterQueue
+from sharecons.copies.dead_letter_writer import write_dead_letter
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.worker.origins import origin_of_record
 

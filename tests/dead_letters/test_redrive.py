@@ -9,7 +9,7 @@ import pytest
 
 from sharecons import ShareGroupAdmin, TopicPartition
 from sharecons.copies.dead_letter_headers import read_redrives
-from sharecons.copies.dead_letter_writer import DeadLetterQueue
+from sharecons.copies.dead_letter_queue import DeadLetterQueue
 from sharecons.dead_letters import (
     DeadLetterRecord,
     DeadLetters,

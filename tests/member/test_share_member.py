@@ -51,7 +51,7 @@ def options(broker: EmbeddedBroker, **functions: Any) -> SourceOptions:
         security=None,
     )
     settings = MemberSettings(
-        fetch=fetch, cluster=cluster, offset_reset=OffsetReset(None)
+        fetch=fetch, cluster=cluster, auto_offset_reset=OffsetReset(None)
     )
     return SourceOptions(settings=settings, topics=("orders",), **functions)
 

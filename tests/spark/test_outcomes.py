@@ -14,7 +14,7 @@ from pyspark.sql.functions import expr
 
 from sharecons.admin import NewTopic, ShareGroupAdmin
 from sharecons.copies.dead_letter_headers import Origin, origin_headers
-from sharecons.copies.dead_letter_writer import DeadLetterQueue
+from sharecons.copies.dead_letter_queue import DeadLetterQueue
 from sharecons.dead_letters import DeadLetters, SourceStatus
 from sharecons.errors import BrokerError, ConfigurationError
 from sharecons.spark.options import read_options

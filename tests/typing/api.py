@@ -24,7 +24,7 @@ from sharecons import (
     ShareConsumer,
     ShareWorker,
     TopicPartition,
-    WorkerSettings,
+    WorkerOptions,
 )
 from sharecons.errors import DeserializationError
 from sharecons.metrics import METRICS, Metric, MetricName
@@ -153,7 +153,7 @@ def report(event: OutcomeEvent[str, bytes]) -> None:
 
 
 def workers() -> None:
-    settings: WorkerSettings = {"concurrency": 100, "bootstrap_servers": "a:9092"}
+    settings: WorkerOptions = {"concurrency": 100, "bootstrap_servers": "a:9092"}
     worker = ShareWorker(
         "t", charge, group_id="g", key_deserializer=bytes.decode, **settings
     )
@@ -213,6 +213,7 @@ def handlers_by_topic() -> None:
     ShareWorker({"orders": Handler(charge_order)}, group_id="g")  # type: ignore[arg-type]
     Handler(charge_order, value_deserializer=int)  # type: ignore[misc]
     Handler(charge_order, concurrency="2")  # type: ignore[call-overload]
+    Handler(charge_order, max_lock_time="1h")  # type: ignore[call-overload]
 
 
 async def decorated() -> None:
@@ -263,4 +264,6 @@ def version() -> str:
 
 def wrong() -> None:
     ShareConsumer("t")  # type: ignore[call-arg]
+    ShareConsumer("t", group_id="g", max_wait="1")  # type: ignore[arg-type]
+    ShareConsumer("t", group_id="g", max_wiat=1.0)  # type: ignore[call-arg]
     ShareConsumer("t", group_id="g", acknowledgement="maybe")  # type: ignore[arg-type]

@@ -1,43 +1,63 @@
-"""The options of `sharecons run`."""
+"""The options of `sharecons run`.
+
+The worker's options come from the entries in its settings (`sharecons.config.options`).
+"""
 
 import argparse
 import math
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from sharecons.cli import client_options
+from sharecons.config.options import Flag, Option, options_of
 from sharecons.log_levels import LEVELS
+from sharecons.worker.health_policy import HealthPolicy
+from sharecons.worker.machine.settings import HandlerSettings
+from sharecons.worker.retry_policy import RetryPolicy
+from sharecons.worker.settings import WorkerSettings
 
-__all__ = ["PROGRAM", "WORKER_OPTIONS", "add_arguments"]
+__all__ = ["PROGRAM", "add_arguments", "given_flags", "given_options"]
 
 PROGRAM: Final = "sharecons run"
 DEFAULT_GRACE: Final = 30.0
 MAX_PROCESSES: Final = 256
+GRACE: Final = "--grace"
+"""An option of the command: its worker has one even if it is a ShareWorker."""
 
-WORKER_OPTIONS: Final = (
-    "topics",
-    "group",
-    "concurrency",
-    "max_attempts",
-    "retry_initial",
-    "retry_maximum",
-    "retry_topics",
-    "dead_letter",
-    "create_topics",
-    "key_order",
-    "handler_timeout",
-    "max_lock_time",
-    "stuck_after",
-    "window_held_after",
-    "liveness",
-    "ignored",
-    "auto_offset_reset",
-    "bootstrap_servers",
-    "command_config",
-    "command_properties",
-    "timeout",
-)
-"""The options that configure a worker. They are None, False or empty if not given, so
-that they can be rejected with a worker that is configured already."""
+NOT_GIVEN: Final[tuple[object, ...]] = (None, False, [])
+
+TABLES: Final = (WorkerSettings, RetryPolicy, HandlerSettings, HealthPolicy)
+
+OTHER_FLAGS: Final = {
+    "auto_offset_reset": "--auto-offset-reset",
+    "bootstrap_servers": "--bootstrap-server",
+    "command_config": "--command-config",
+    "command_properties": "--command-property",
+    "timeout": "--timeout",
+}
+
+
+def given_flags(options: argparse.Namespace) -> list[str]:
+    """Return the given options that configure a worker, which it can have itself."""
+    flags = {"topics": "--topic", "group": "--group"}
+    flags |= {
+        entry.flag.dest: entry.flag.name
+        for table in TABLES
+        for entry in options_of(table).values()
+        if entry.flag is not None and entry.flag.name != GRACE
+    }
+    flags |= OTHER_FLAGS
+    return [flag for dest, flag in flags.items() if getattr(options, dest)]
+
+
+def given_options(options: argparse.Namespace, table: type) -> dict[str, Any]:
+    """Return the options in a table that are given; others keep their defaults."""
+    values = {
+        name: getattr(options, entry.flag.dest)
+        for name, entry in options_of(table).items()
+        if entry.flag is not None
+    }
+    return {name: value for name, value in values.items() if value not in NOT_GIVEN}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,104 +86,34 @@ def _add_worker_options(parser: argparse.ArgumentParser) -> None:
         help="consume this topic; can be repeated",
     )
     add("--group", metavar="GROUP", help="the share group")
-    add(
-        "--concurrency",
-        type=_parse_count,
-        metavar="N",
-        help="handlers that run at a time in each process (default: 10)",
-    )
-    add(
-        "--max-attempts",
-        type=_parse_count,
-        metavar="N",
-        help="calls of the handler for a record, in all (default: 5)",
-    )
-    add(
-        "--retry-initial",
-        type=_parse_seconds,
-        metavar="SECONDS",
-        help="delay of the first retry; each further one is twice as long (default: 1)",
-    )
-    add(
-        "--retry-maximum",
-        type=_parse_seconds,
-        metavar="SECONDS",
-        help="longest delay of a retry (default: 60)",
-    )
-    add(
-        "--retry-topic",
-        dest="retry_topics",
-        type=_parse_retry_topic,
-        action="append",
-        default=[],
-        metavar="NAME=SECONDS",
-        help="a topic for records that wait about so long, and would otherwise stall "
-        "their partition; can be repeated",
-    )
-    add(
-        "--dead-letter",
-        metavar="TOPIC",
-        help="write records to this topic that failed in their last attempt",
-    )
-    add(
-        "--create-topics",
-        action="store_true",
-        help="create the retry topics and the dead-letter topic if they do not exist",
-    )
-    add(
-        "--key-order",
-        action="store_true",
-        help="process records with the same key one after the other in each process",
-    )
-    add(
-        "--handler-timeout",
-        type=_parse_seconds,
-        metavar="SECONDS",
-        help="time for one call of the handler; then it is cancelled, and the attempt "
-        "has failed (default: no limit)",
-    )
-    add(
-        "--max-lock-time",
-        type=_parse_seconds,
-        metavar="SECONDS",
-        help="time for which a record is held in all, waits included (default: a day)",
-    )
-    add(
-        "--stuck-after",
-        type=_parse_seconds,
-        metavar="SECONDS",
-        help="time for one call of the handler, and for what follows its timeout; then "
-        "/livez and /readyz fail (default: no limit)",
-    )
-    add(
-        "--window-held-after",
-        type=_parse_seconds,
-        metavar="SECONDS",
-        help="time for which one record can hold up its partition; then /readyz fails "
-        "(default: 60)",
-    )
-    add(
-        "--liveness",
-        action="append",
-        default=[],
-        metavar="CONDITION",
-        help="a condition that fails /livez; can be repeated (default: blocked-loop "
-        "and stuck-handler)",
-    )
-    add(
-        "--ignore-condition",
-        dest="ignored",
-        action="append",
-        default=[],
-        metavar="CONDITION",
-        help="a condition that does not fail /readyz; can be repeated",
-    )
+    for table in TABLES:
+        for entry in options_of(table).values():
+            if entry.flag is not None and entry.flag.name != GRACE:
+                _add_flag(add, entry, entry.flag)
     add(
         "--auto-offset-reset",
         metavar="RESET",
         help="set where the group starts in a partition that is new to it: earliest, "
         "latest or by_duration:PT1H; none leaves the group unchanged (default: "
         "earliest, unless the group has a value of its own)",
+    )
+
+
+def _add_flag(add: Callable[..., object], entry: Option, flag: Flag) -> None:
+    """Add an option that is None, False or empty if it is not given."""
+    text = entry.summary.replace("%", "%%")
+    if flag.metavar is None:
+        add(flag.name, action="store_true", help=text)
+        return
+    default = "" if entry.default in ("None", "none") else entry.default
+    text += "; can be repeated" if flag.is_repeatable else ""
+    repeated = {"action": "append", "default": []} if flag.is_repeatable else {}
+    add(
+        flag.name,
+        type=PARSERS.get(flag.metavar, str),
+        metavar=flag.metavar,
+        help=f"{text} (default: {default})" if default else text,
+        **repeated,
     )
 
 
@@ -183,7 +133,7 @@ def _add_process_options(parser: argparse.ArgumentParser) -> None:
         "process I is the member NAME-I (default: host name and process id)",
     )
     add(
-        "--grace",
+        GRACE,
         type=_parse_seconds,
         default=DEFAULT_GRACE,
         metavar="SECONDS",
@@ -257,3 +207,11 @@ def _parse_port(text: str) -> int:
     if not text.isdecimal() or int(text) > 0xFFFF:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
     return int(text)
+
+
+PARSERS: Final[dict[str, Callable[[str], Any]]] = {
+    "N": _parse_count,
+    "SECONDS": _parse_seconds,
+    "NAME=SECONDS": _parse_retry_topic,
+}
+"""The parsers of values by the names that the help has for them; others are text."""

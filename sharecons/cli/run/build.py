@@ -4,14 +4,15 @@ import argparse
 from typing import Any, Final
 
 from sharecons.cli import client_options
-from sharecons.cli.run.arguments import WORKER_OPTIONS
+from sharecons.cli.run.arguments import given_flags, given_options
 from sharecons.cli.run.target import import_target
 from sharecons.config.not_given import NOT_GIVEN, NotGiven
-from sharecons.copies.dead_letter_writer import DeadLetterQueue
 from sharecons.errors import ConfigurationError
 from sharecons.worker.health_policy import HealthPolicy
+from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.retry_policy import RetryPolicy
 from sharecons.worker.retry_topics import RetryTopic
+from sharecons.worker.settings import WorkerSettings
 from sharecons.worker.share_worker import ShareWorker
 
 __all__ = ["build_worker"]
@@ -19,14 +20,6 @@ __all__ = ["build_worker"]
 Worker = ShareWorker[Any, Any]
 
 NONE: Final = "none"
-
-FLAGS: Final = {
-    "topics": "--topic",
-    "ignored": "--ignore-condition",
-    "retry_topics": "--retry-topic",
-    "bootstrap_servers": "--bootstrap-server",
-    "command_properties": "--command-property",
-}
 
 
 def build_worker(options: argparse.Namespace, member_id: str | None) -> Worker:
@@ -39,8 +32,7 @@ def build_worker(options: argparse.Namespace, member_id: str | None) -> Worker:
     """
     target = import_target(options.target)
     if isinstance(target, ShareWorker):
-        given = [_flag(name) for name in WORKER_OPTIONS if getattr(options, name)]
-        if given:
+        if given := given_flags(options):
             raise ConfigurationError(
                 f"{options.target} is a ShareWorker, which has its own settings; "
                 f"{', '.join(given)} cannot change them"
@@ -50,14 +42,15 @@ def build_worker(options: argparse.Namespace, member_id: str | None) -> Worker:
             # new one after each restart.
             target.member_id = member_id
         return target
-    missing = [
-        _flag(name) for name in ("topics", "group") if not getattr(options, name)
-    ]
-    if missing:
+    required = {"--topic": options.topics, "--group": options.group}
+    if missing := [flag for flag, value in required.items() if not value]:
         raise ConfigurationError(
             f"{' and '.join(missing)} must be given with a handler ({options.target})"
         )
     settings = client_options.load_settings(options)
+    of_handler = given_options(options, HandlerSettings)
+    if topics := of_handler.get("retry_topics"):
+        of_handler["retry_topics"] = [RetryTopic(*each) for each in topics]
     return ShareWorker(
         options.topics,
         target,
@@ -69,36 +62,11 @@ def build_worker(options: argparse.Namespace, member_id: str | None) -> Worker:
         request_timeout=settings.timeout,
         auto_offset_reset=_offset_reset(options.auto_offset_reset),
         member_id=member_id,
-        retry=RetryPolicy(
-            **_given(
-                max_attempts=options.max_attempts,
-                initial=_initial(options),
-                maximum=options.retry_maximum,
-            )
-        ),
-        retry_topics=[RetryTopic(*each) for each in options.retry_topics],
-        dead_letter=(
-            None
-            if options.dead_letter is None
-            else DeadLetterQueue(options.dead_letter)
-        ),
-        create_topics=options.create_topics,
-        key_order=options.key_order,
-        shutdown_grace=options.grace,
         handle_signals=False,
-        health=HealthPolicy(
-            ignored=options.ignored,
-            **_given(
-                stuck_after=options.stuck_after,
-                window_held_after=options.window_held_after,
-                liveness=options.liveness or None,
-            ),
-        ),
-        **_given(
-            concurrency=options.concurrency,
-            timeout=options.handler_timeout,
-            max_lock_time=options.max_lock_time,
-        ),
+        retry=RetryPolicy(**given_options(options, RetryPolicy)),
+        health=HealthPolicy(**given_options(options, HealthPolicy)),
+        **of_handler,
+        **given_options(options, WorkerSettings),
     )
 
 
@@ -107,21 +75,3 @@ def _offset_reset(given: str | None) -> str | None | NotGiven:
     if given is None:
         return NOT_GIVEN
     return None if given == NONE else given
-
-
-def _initial(options: argparse.Namespace) -> float | None:
-    """Return the first delay: not above the maximum, if only that is given."""
-    initial: float | None = options.retry_initial
-    maximum: float | None = options.retry_maximum
-    if initial is None and maximum is not None:
-        return min(RetryPolicy().initial, maximum)
-    return initial
-
-
-def _given(**values: Any) -> dict[str, Any]:
-    """Return the values that are not None: others keep the worker's defaults."""
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _flag(name: str) -> str:
-    return FLAGS.get(name, f"--{name.replace('_', '-')}")
