@@ -112,20 +112,6 @@ async def test_released_record_comes_again_after_the_delay(
     assert [] == warnings()
 
 
-async def test_record_goes_to_any_member_after_the_delay(
-    broker: EmbeddedBroker,
-) -> None:
-    broker.produce("orders", [b"0"])
-    async with consuming(broker) as one, consuming(broker, max_wait=0.5) as other:
-        record = await receive(one)
-        record.release(after=20.0)
-        start = anyio.current_time()
-        again = await receive(other)
-
-        assert 20.0 <= anyio.current_time() - start <= 21.0
-        assert 2 == again.delivery_count
-
-
 async def test_other_call_replaces_the_delayed_release(broker: EmbeddedBroker) -> None:
     broker.produce("orders", [b"0", b"1"])
     async with consuming(broker) as consumer:
@@ -167,20 +153,6 @@ async def test_batch_is_released_after_the_delay_except_acknowledged_records(
         assert 19.0 <= anyio.current_time() - start <= 21.0
         assert [1, 2, 3, 4] == delayed
         assert 1 == again[0].offset
-
-
-async def test_closing_releases_immediately(broker: EmbeddedBroker) -> None:
-    broker.produce("orders", [b"0"])
-    results: list[AcknowledgeResult] = []
-    async with consuming(broker, on_acknowledged=results.extend) as consumer:
-        (await receive(consumer)).release(after=3600)
-        await anyio.sleep(1.0)
-    closed_at = anyio.current_time()
-
-    assert [(RELEASE, None)] == [(r.type, r.error) for r in results]
-    async with consuming(broker) as other:
-        assert 2 == (await receive(other)).delivery_count
-        assert anyio.current_time() - closed_at < 5.0
 
 
 async def test_commit_does_not_wait_for_the_delay(broker: EmbeddedBroker) -> None:

@@ -122,12 +122,16 @@ async def test_record_is_released_early_if_the_group_allows_no_renewals(
 async def test_closing_releases_a_delayed_record(admin: AnyAdmin) -> None:
     queue = Queue(admin)
     queue.produce([b"0"])
-    async with queue.consumer(acknowledgement="explicit") as consumer:
+    results: list[AcknowledgeResult] = []
+    async with queue.consumer(
+        acknowledgement="explicit", on_acknowledged=results.extend
+    ) as consumer:
         (record,) = await take(aiter(consumer), 1)
         record.release(after=3600)
     closed_at = anyio.current_time()
+    assert [(RELEASE, None)] == [(each.type, each.error) for each in results]
     async with queue.consumer() as other:
         (again,) = await take(aiter(other), 1)
 
-    assert anyio.current_time() - closed_at < 10.0
+    assert anyio.current_time() - closed_at < 5.0
     assert 2 == again.delivery_count

@@ -172,16 +172,3 @@ async def test_records_that_would_stall_the_partition_move_to_the_retry_topic(
     assert max(jobs.waits()) < DELAY + 5.0
     assert (worker.stats.moved, worker.stats.released) == (FAILING, 0)
     assert FAILING == len(broker.records("jobs.retry"))
-
-
-async def test_without_a_retry_topic_records_are_released_with_one_warning(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
-) -> None:
-    jobs = Jobs(one_in=20)
-    worker, _ = await process(broker, jobs, 2000)
-
-    assert jobs.deliveries() == {(("jobs", 1), ("jobs", 2)): FAILING}
-    assert (worker.stats.moved, worker.stats.released) == (0, FAILING)
-    assert 1 == caplog.text.count("failed record released")
-    others = [calls for n, calls in jobs.calls.items() if not jobs.fails(n)]
-    assert all(len(calls) == 1 for calls in others)

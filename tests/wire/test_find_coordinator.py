@@ -90,9 +90,3 @@ def test_response_encoded_by_kio_is_decoded(version):
 def test_response_without_exactly_one_coordinator_is_rejected(groups):
     with pytest.raises(ProtocolError, match="coordinators instead of 1"):
         FIND_COORDINATOR.read(response_for(6, *groups), 0, 6)
-
-
-def test_unknown_error_code_stays_a_number():
-    response = from_hex(RESPONSE.replace(" 0000  ", " 270f  "))
-
-    assert 9999 == FIND_COORDINATOR.read(response, 0, 6).error

@@ -95,14 +95,6 @@ def test_alter_response():
     assert expected == ALTER_GROUP_CONFIG.read(from_hex(ALTER_RESPONSE), 0, 1)
 
 
-def test_unknown_error_codes_stay_numbers():
-    described = from_hex(DESCRIBE_RESPONSE.replace(" 0000  ", " 270f  "))
-    altered = from_hex(ALTER_RESPONSE.replace("001e", "270f"))
-
-    assert 9999 == DESCRIBE_GROUP_CONFIG.read(described, 0, 4).error
-    assert 9999 == ALTER_GROUP_CONFIG.read(altered, 0, 1).error
-
-
 def test_kio_decodes_the_requests():
     describe = schema("describe_configs", 4)
     alter = schema("incremental_alter_configs", 1)

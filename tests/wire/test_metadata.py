@@ -88,12 +88,6 @@ def test_response(version, end):
     assert EXPECTED == METADATA.read(from_hex(RESPONSE + end), 0, version)
 
 
-def test_unknown_error_codes_stay_numbers():
-    response = from_hex((RESPONSE + RESPONSE_END_12).replace("0003  ", "270f  "))
-
-    assert 9999 == METADATA.read(response, 0, 12).topics[1].error
-
-
 # Comparison with kio.
 
 names = st.text(min_size=1, max_size=10)

@@ -131,12 +131,6 @@ def test_negative_lock_timeout_is_zero():
     assert 0.0 == SHARE_ACKNOWLEDGE.read(response, 0, 2).lock_timeout
 
 
-def test_unknown_error_code_stays_a_number():
-    response = from_hex("00000000 270f 00" + RESPONSE_LOCK + RESPONSE_TAIL)
-
-    assert 9999 == SHARE_ACKNOWLEDGE.read(response, 0, 2).error
-
-
 # Comparison with kio.
 
 partitions = st.builds(

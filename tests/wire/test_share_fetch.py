@@ -395,18 +395,6 @@ def test_tagged_fields_of_a_leader_are_skipped(acknowledge_message: str) -> None
     assert SECOND == second
 
 
-def test_unknown_error_codes_stay_numbers() -> None:
-    response = from_hex(RESPONSE).replace(
-        b"\x00\x00\x00\x64\x00\x00", b"\x00\x00\x00\x64\x27\x0f"
-    )
-    response = response.replace(b"\x00\x06\x05gone", b"\x27\x10\x05gone")
-
-    got = read_response(response)
-
-    assert 9999 == got.error
-    assert 10000 == got.partitions[1].error
-
-
 def test_negative_lock_timeout_is_zero() -> None:
     response = from_hex(RESPONSE).replace(b"\x00\x00\x75\x30", b"\xff\xff\xff\xff")
 

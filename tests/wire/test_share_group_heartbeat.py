@@ -135,12 +135,6 @@ def test_topic_without_an_id_is_not_assigned():
     assert expected_response(frozenset()) == SHARE_GROUP_HEARTBEAT.read(response, 0, 1)
 
 
-def test_unknown_error_code_stays_a_number():
-    response = from_hex(UNCHANGED_RESPONSE.replace("006e", "270f"))
-
-    assert 9999 == SHARE_GROUP_HEARTBEAT.read(response, 0, 1).error
-
-
 # Comparison with kio.
 
 texts = st.text(max_size=10)

@@ -164,12 +164,6 @@ def test_push_response():
     assert PushTelemetryResponse(error=118) == got
 
 
-def test_unknown_error_code_stays_a_number():
-    data = from_hex(PUSHED.replace("0076", "270f"))
-
-    assert 9999 == PUSH_TELEMETRY.read(data, 0, 0).error
-
-
 @pytest.mark.parametrize("lines", [SUBSCRIBED, REJECTED], ids=["wanted", "error"])
 def test_every_truncation_of_the_subscriptions_is_rejected(lines):
     data = from_hex(lines)
