@@ -154,10 +154,10 @@ class Jobs:
         reasons = (f"job {number}: {reason}" for number, reason in self.dead.items())
         return [
             f"jobs          {self.total:>5}  {done} done",
-            f"failures      {failed:>5}  attempts failed; others followed",
+            f"failures      {failed:>5}  attempts failed, and others followed",
             f"redelivered   {redelivered:>5}  jobs, which the killed worker had",
             f"dead letters  {len(self.dead):>5}  {'; '.join(reasons)}",
-            f"lag           {self.lag!s:>5}  jobs are unfinished, says the broker",
+            f"lag           {self.lag!s:>5}  jobs are unfinished at the broker",
         ]
 
     def problems(self, letters: Mapping[int, str]) -> list[str]:

@@ -50,7 +50,12 @@ def _process_context() -> SpawnContext | ForkServerContext:
 
 
 async def run_demo(
-    jobs: Jobs, servers: str, view: View, write_error: Callable[[str], object]
+    jobs: Jobs,
+    servers: str,
+    view: View,
+    write_error: Callable[[str], object],
+    *,
+    idle_seconds: float = IDLE_SECONDS,
 ) -> bool:
     """Run the demo; return whether its check has passed.
 
@@ -59,6 +64,7 @@ async def run_demo(
     Args:
         servers: the address of a broker.
         write_error: receives a line for each topic or group that cannot be deleted.
+        idle_seconds: the time without a report after which the demo ends.
 
     Raises:
         Error: the broker cannot be reached or lacks share groups, or it rejects a
@@ -71,7 +77,7 @@ async def run_demo(
         await _create_topics(admin, topic)
         try:
             with view.live:
-                demo = _Demo(jobs, servers, topic, view)
+                demo = _Demo(jobs, servers, topic, view, idle_seconds)
                 letters = await demo.run()
             with suppress(Error):  # the check works without it
                 listed = await admin.list_share_group_offsets(topic)
@@ -145,12 +151,16 @@ class _Worker:
 class _Demo:
     """The jobs and workers of one run."""
 
-    def __init__(self, jobs: Jobs, servers: str, topic: str, view: View) -> None:
+    def __init__(
+        self, jobs: Jobs, servers: str, topic: str, view: View, idle_seconds: float
+    ) -> None:
         self._jobs = jobs
         self._servers = servers
         self._topic = topic
         self._view = view
-        self._start = self._last_report = time.monotonic()
+        self._idle_seconds = idle_seconds
+        self._start = time.monotonic()
+        self._last_report = 0.0  # as `now`
         self._workers: list[_Worker] = []
 
     @property
@@ -208,7 +218,7 @@ class _Demo:
 
     async def _wait_for_jobs(self) -> None:
         """Wait until no job can proceed, or no worker has reported for long."""
-        while self._jobs.is_busy and self.now - self._last_report < IDLE_SECONDS:
+        while self._jobs.is_busy and self.now - self._last_report < self._idle_seconds:
             await self._wait(POLL_INTERVAL)
 
     async def _redrive(self) -> dict[int, str]:

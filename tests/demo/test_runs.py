@@ -3,10 +3,15 @@
 import argparse
 import re
 import signal
+from functools import partial
 
+import anyio
 import pytest
 
 from sharecons.cli import demo as command
+from sharecons.demo.jobs import Jobs
+from sharecons.demo.run import run_demo
+from sharecons.demo.views import LineView
 from sharecons.testing import EmbeddedBroker
 
 
@@ -74,6 +79,20 @@ def test_signal_ends_demo_and_deletes_topics(capsys):
         assert 130 == code
         assert_is_empty(kafka)
     assert "" == capsys.readouterr().err
+
+
+@pytest.mark.slow("starts processes")
+def test_demo_without_reports_ends_with_failed_check():
+    lines, errors = [], []
+    with EmbeddedBroker() as kafka:
+        kafka.faults.on("ShareFetch", times=None).refuse("UNKNOWN_TOPIC_ID", each=True)
+        view = LineView("title", lines.append)
+        servers, jobs = kafka.bootstrap_servers, Jobs(3, ["ada"])
+        run = partial(run_demo, jobs, servers, view, errors.append, idle_seconds=1.5)
+
+        assert not anyio.run(run)
+    assert ["Check failed:", "  not done: 1, 2, 3"] == lines[-2:]
+    assert [] == errors
 
 
 @pytest.mark.slow("starts processes")
