@@ -137,13 +137,14 @@ def has_kept_texts(error: BaseException) -> bool:
 
 def texts_of(error: BaseException) -> Texts:
     """Return the kept texts of an exception; without these, make them."""
-    kept: Texts | None = instance_attributes(error).get(_KEPT)
-    return make_texts(error) if kept is None else kept
+    kept = instance_attributes(error).get(_KEPT)
+    return make_texts(error) if kept is None else Texts(*kept)
 
 
 def keep_texts(error: BaseException, texts: Texts) -> None:
     """Keep the texts of an exception, in place of earlier ones."""
-    instance_attributes(error)[_KEPT] = texts
+    # A tuple, since the application can pickle the exception for another program.
+    instance_attributes(error)[_KEPT] = (*texts,)
 
 
 def make_texts(error: BaseException) -> Texts:

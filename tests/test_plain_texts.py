@@ -1,18 +1,27 @@
 """Objects whose texts are plain, and copies of exceptions with such texts."""
 
 import contextvars
+import pickle
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
 from sharecons.guard import chain_of, type_name
 from sharecons.log import get_logger
 from sharecons.plain_copy import plain_copy
-from sharecons.plain_texts import MAX_UNFINISHED, is_plain, is_plain_error
+from sharecons.plain_texts import (
+    MAX_UNFINISHED,
+    has_ended,
+    is_plain,
+    is_plain_error,
+    keep_texts,
+    make_texts,
+    start_making,
+)
 from tests.hostile import NoAttributes, NoText, nested_causes, no_name
+from tests.waiting import until_true
 
 
 class Order:
@@ -23,9 +32,16 @@ class Text(str):
     __slots__ = ()
 
 
-PLAIN = [None, 1, 2.0, True, "text", b"bytes", {"a": [(1, None)]}, []]
-NOT_PLAIN = [Order(), Text("a"), {"a": [Order()]}, (Order(),), "x" * 70_000, {1}]
-LARGE = [[0] * 5000, {"a": ["x" * 30_000] * 3}]
+PLAIN: list[object] = [None, 1, 2.0, True, "text", b"bytes", {"a": [(1, None)]}, []]
+NOT_PLAIN: list[object] = [
+    Order(),
+    Text("a"),
+    {"a": [Order()]},
+    (Order(),),
+    "x" * 70_000,
+    {1},
+]
+LARGE: list[object] = [[0] * 5000, {"a": ["x" * 30_000] * 3}]
 
 
 @pytest.mark.parametrize("value", PLAIN, ids=repr)
@@ -52,7 +68,7 @@ class OwnText(Exception):
 
 class OwnNotes(Exception):
     @property
-    def __notes__(self) -> list[str]:
+    def __notes__(self) -> list[str]:  # type: ignore[override]  # what is tested
         return ["a note"]
 
 
@@ -109,8 +125,15 @@ def raised(function: Callable[[], None]) -> Exception:
     return caught.value
 
 
+def with_texts(error: Exception) -> Exception:
+    """Keep the texts of an exception, as the worker does."""
+    for each in chain_of(error, 10):
+        keep_texts(each, make_texts(each))
+    return error
+
+
 def test_copy_is_formatted_as_the_exception() -> None:
-    error = raised(fail)
+    error = with_texts(raised(fail))
 
     copied = plain_copy(error)
 
@@ -124,6 +147,12 @@ def test_copy_is_formatted_as_the_exception() -> None:
     )
 
 
+def test_exception_whose_texts_are_kept_is_pickled_without_this_package() -> None:
+    error = with_texts(OwnText())
+
+    assert b"sharecons.plain" not in pickle.dumps(error)
+
+
 def test_exception_with_plain_texts_is_not_copied() -> None:
     error, deep = ValueError("bad"), nested_causes()
 
@@ -135,7 +164,7 @@ def test_causes_in_a_cycle_are_copied_once() -> None:
     first, second = OwnText(), OwnText()
     first.__cause__, second.__cause__ = second, first
 
-    copied = plain_copy(first)
+    copied = plain_copy(with_texts(first))
 
     assert 2 == len(chain_of(copied, 10))
     assert "a text" in "".join(traceback.format_exception(copied))
@@ -151,7 +180,8 @@ def test_line_converts_its_exception_once_for_all_handlers(
             counts.append(1)
             return "a text"
 
-    get_logger("sharecons.tests").error("failed", exc_info=raised_now(Counted()))
+    error = with_texts(raised_now(Counted()))
+    get_logger("sharecons.tests").error("failed", exc_info=error)
 
     assert "Counted: a text" in caplog.text
     assert 1 == len(counts)
@@ -166,9 +196,11 @@ def raised_now(error: Exception) -> Exception:
 
 @pytest.fixture
 def ready() -> Iterator[threading.Event]:
+    before = threading.active_count()
     event = threading.Event()
     yield event
     event.set()
+    until_true(lambda: threading.active_count() <= before)
 
 
 def test_texts_that_are_never_made_take_few_threads(ready: threading.Event) -> None:
@@ -184,21 +216,23 @@ def test_texts_that_are_never_made_take_few_threads(ready: threading.Event) -> N
     assert threading.active_count() <= before + MAX_UNFINISHED
 
 
+def made(function: Callable[[], object]) -> object:
+    """Return what a function returns in a thread."""
+    future, results = start_making([function])
+    assert has_ended(future, 60.0)
+    return results[0]
+
+
 def test_exit_that_a_text_raises_is_raised() -> None:
-    class Exiting(Exception):
-        def __str__(self) -> str:
-            raise SystemExit(3)
+    def fail() -> None:
+        raise SystemExit(3)
 
     with pytest.raises(SystemExit):
-        plain_copy(Exiting())
+        made(fail)
 
 
 def test_context_variables_are_those_of_the_caller() -> None:
-    tenant: contextvars.ContextVar[Any] = contextvars.ContextVar("tenant")
+    tenant: contextvars.ContextVar[str] = contextvars.ContextVar("tenant")
     tenant.set("acme")
 
-    class Tenant(Exception):
-        def __str__(self) -> str:
-            return str(tenant.get())
-
-    assert "acme" == str(plain_copy(Tenant()))
+    assert "acme" == made(tenant.get)
