@@ -140,11 +140,14 @@ def read_options(
     return [*found, rest] if others else found
 
 
-def documented(*tables: type) -> Callable[[ClassT], ClassT]:
+def documented(*tables: type, types: Any = None) -> Callable[[ClassT], ClassT]:
     """Add the options of tables to the docstring and the signature of a class.
 
     Its constructor takes them as `**options`, so `help` would not show them. Without
     tables, the class is the table.
+
+    Args:
+        types: a TypedDict with the types of the arguments.
     """
 
     def document(owner: ClassT) -> ClassT:
@@ -157,7 +160,9 @@ def documented(*tables: type) -> Callable[[ClassT], ClassT]:
             text = inspect.cleandoc(owner.__doc__)
             lines = map(_described, options.values())
             owner.__doc__ = "\n".join([text, "", "Options:", *lines])
-        cast("Any", owner).__signature__ = _with_options(owner, options.values())
+        cast("Any", owner).__signature__ = _with_options(
+            owner, options.values(), getattr(types, "__annotations__", {})
+        )
         return owner
 
     return document
@@ -169,14 +174,21 @@ def _described(each: Field[Any]) -> str:
     return fill(text, 88, initial_indent=" " * 4, subsequent_indent=" " * 8)
 
 
-def _with_options(owner: type, options: Iterable[Field[Any]]) -> inspect.Signature:
+def _with_options(
+    owner: type, options: Iterable[Field[Any]], types: Mapping[str, Any]
+) -> inspect.Signature:
     """Return a class's signature with options in place of `**options`."""
     signature = inspect.signature(owner)
     keyword, other = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD
     given = [each for each in signature.parameters.values() if each.kind is not other]
     own = {each.name for each in given}
     given += [
-        inspect.Parameter(each.name, keyword, default=_shown(each))
+        inspect.Parameter(
+            each.name,
+            keyword,
+            default=_shown(each),
+            annotation=types.get(each.name, each.type),
+        )
         for each in options
         if each.name not in own
     ]

@@ -40,7 +40,7 @@ from sharecons.record import KeyT, NewKeyT, NewValueT, Record, ValueT
 __all__ = ["ShareConsumer"]
 
 
-@documented(*TABLES)
+@documented(*TABLES, types=MemberOptions)
 class ShareConsumer(
     Acknowledging, Health, Pausing, PushedMetrics, Generic[KeyT, ValueT]
 ):

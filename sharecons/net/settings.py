@@ -17,7 +17,6 @@ from sharecons.config.validation import (
 from sharecons.instrumentation import Instrumentation, choose_instrumentation
 from sharecons.net.cluster import Cluster, check_network, check_security
 from sharecons.net.io.transport import Network
-from sharecons.protocol.partitions import Endpoint
 from sharecons.version import VERSION
 
 __all__ = ["ClientSettings", "ConnectionOptions", "ConnectionSettings"]
@@ -35,16 +34,20 @@ class ConnectionOptions(TypedDict, total=False):
     instrumentation: Instrumentation | None | NotGiven
 
 
+def _check_servers(_: str, servers: str | Sequence[str]) -> str | Sequence[str]:
+    parse_bootstrap(servers)
+    return servers
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionSettings:
     """How a client connects to its cluster."""
 
-    bootstrap_servers: Sequence[Endpoint] = option(
-        (Endpoint("localhost", 9092),),
-        lambda _, servers: tuple(parse_bootstrap(servers)),
+    bootstrap_servers: str | Sequence[str] = option(
+        "localhost:9092",
+        _check_servers,
         "`host:port` of brokers to connect to first; several with commas or as a "
         "sequence",
-        shown="localhost:9092",
         kafka_property="bootstrap.servers",
     )
     client_id: str = option(
@@ -62,7 +65,7 @@ class ConnectionSettings:
 
     def new_cluster(self) -> Cluster:
         return Cluster(
-            self.bootstrap_servers,
+            parse_bootstrap(self.bootstrap_servers),
             self.network,
             client_id=self.client_id,
             software_version=VERSION,

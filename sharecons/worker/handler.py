@@ -23,7 +23,7 @@ HandlerFunction = Callable[[Record[KeyT, ValueT]], object] | BatchHandler[KeyT, 
 """A function with a record as its argument, or a `BatchHandler`."""
 
 
-@documented(HandlerSettings)
+@documented(HandlerSettings, types=HandlerOptions)
 @final
 class Handler(Generic[KeyT, ValueT]):
     """A handler with settings of its own, to be passed to `ShareWorker`.

@@ -50,7 +50,7 @@ Handlers = Mapping[str, AnyHandler[KeyT, ValueT]]
 """Handlers by the names of topics."""
 
 
-@documented(WorkerSettings, HandlerSettings, *TABLES)
+@documented(WorkerSettings, HandlerSettings, *TABLES, types=WorkerOptions)
 class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
     """Calls handlers for the records of a share group.
 
