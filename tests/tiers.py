@@ -7,8 +7,8 @@ SHARECONS_TEST_LOOPS=asyncio no test on trio, where a run is about something els
 Without these, tests marked `thorough` are left out. On a real Kafka tests run on
 asyncio only, except those marked `both_loops`: which loop waits for a socket does not
 depend on the broker, so trio is tested on the embedded one. Where a real Kafka runs a
-test on asyncio, the embedded broker does not. Tests with a Spark session or a Spark
-cluster run on one broker, the real one if there is one.
+test on asyncio, the embedded broker does not. Tests of the examples, or with a Spark
+session or a Spark cluster, run on one broker, the real one if there is one.
 
 The embedded broker behaves like Kafka EMBEDDED. On another version, comparisons of the
 two (tests/broker) are left out, except those marked `newer_kafka`.
@@ -31,6 +31,7 @@ LOOPS: Final = ("anyio_backend", "virtual_clock")  # fixtures
 KAFKA_FIXTURES: Final = ("any_kafka", "any_kafka3")
 CLUSTERS: Final = {"kafka3", "any_kafka3", "real_kafka3"}  # fixtures
 SPARK: Final = Path(__file__).parent / "spark"
+EXAMPLES: Final = Path(__file__).parent / "test_examples.py"
 SPARKS: Final = {"spark", "spark_cluster"}  # fixtures
 COMPARISONS: Final = Path(__file__).parent / "broker"
 
@@ -113,7 +114,9 @@ def _is_repeated(item: pytest.Item) -> bool:
         return False
     if "embedded" not in (call.params.get(name) for name in KAFKA_FIXTURES):
         return False
-    return _uses_spark(item) or "asyncio" in (call.params.get(name) for name in LOOPS)
+    if _uses_spark(item) or item.path == EXAMPLES:
+        return True
+    return "asyncio" in (call.params.get(name) for name in LOOPS)
 
 
 def _uses_spark(item: pytest.Item) -> bool:
