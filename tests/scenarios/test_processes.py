@@ -222,8 +222,13 @@ def test_restarted_consumer_with_same_member_id_resumes_immediately(
         admin.produce(topic, [b"0"], partition=partition)
     workers = Workers(admin, topic, group, tmp_path)
 
-    def restarted(member: str, timeout: float) -> float:
-        """Kill, produce and start; return the seconds until records are processed."""
+    def restarted(member: str, timeout: float) -> tuple[float, float]:
+        """Kill, produce and start.
+
+        Returns:
+            the seconds until records are processed: since the kill, and since the new
+            process runs, which can be a lot later on a busy machine.
+        """
         number = len(workers.processes)
         workers.processes[-1].kill()
         for partition in (0, 1):
@@ -231,19 +236,19 @@ def test_restarted_consumer_with_same_member_id_resumes_immediately(
         began = time.monotonic()
         workers.start("single", member)
         workers.wait_for_offset(number, {0, 1}, timeout)
-        return time.monotonic() - began
+        ended = time.monotonic()
+        run = max(each.time for each in workers.entries() if each.kind == "S")
+        return ended - began, ended - run / 1e9
 
     try:
         workers.start("single", "pod-1")
         workers.wait_for_offset(0, {0, 1}, 30)
-        # The time includes the start of Python, which is slow on a busy machine, so
-        # there are three attempts.
         attempts: list[float] = []
         while not attempts or (min(attempts) >= 3 and len(attempts) < 3):
-            attempts.append(restarted("pod-1", 20))
+            attempts.append(restarted("pod-1", 20)[1])
         assert min(attempts) < 3, attempts
 
-        assert restarted("pod-2", 80) > SESSION * 2 / 3, "by the session timeout"
+        assert restarted("pod-2", 80)[0] > SESSION * 2 / 3, "by the session timeout"
     finally:
         for process in workers.processes:
             process.kill()

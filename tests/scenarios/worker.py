@@ -3,9 +3,9 @@
     python -m tests.scenarios.worker BOOTSTRAP TOPIC GROUP MODE LOG [MEMBER_ID]
 
 Each line of the log: kind, monotonic nanoseconds, partition, first offset, last offset,
-delivery count. The kind `P` is a processed record (before its acknowledgement); `1`,
-`2` and `3` are confirmed accepts, releases and rejects. Lines are written immediately,
-so that a killed process loses none.
+delivery count. The kind `S` is the start, after the imports; `P` is a processed record
+(before its acknowledgement); `1`, `2` and `3` are confirmed accepts, releases and
+rejects. Lines are written immediately, so that a killed process loses none.
 """
 
 import faulthandler
@@ -26,6 +26,9 @@ PAUSE_AFTER = 500
 class WorkerLog:
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def log_start(self) -> None:
+        os.write(self._file, f"S {time.monotonic_ns()} 0 0 -1 0\n".encode())
 
     def log_processed(self, record: Record) -> None:
         where = f"{record.partition} {record.offset} {record.offset}"
@@ -57,6 +60,7 @@ async def main(
     bootstrap: str, topic: str, group: str, mode: str, path: str, member: str = ""
 ) -> None:
     log = WorkerLog(path)
+    log.log_start()
     consumer = ShareConsumer(
         topic,
         group_id=group,
