@@ -29,7 +29,11 @@ from tests.waiting import until
 from tests.worker.working import Handled, on_real_clock, settled, working
 
 GUIDE = Guide(
-    "worker.md", "worker-retries.md", "worker-concurrency.md", "worker-running.md"
+    "worker.md",
+    "worker-middleware.md",
+    "worker-retries.md",
+    "worker-concurrency.md",
+    "worker-running.md",
 )
 
 
