@@ -119,9 +119,14 @@ public class Tools {
         for (int i = 1; i < last; i++) {
             args[i - 1] = new String(request.get(i));
         }
-        attempt(tool, () -> start(new String(request.get(0)), args));
-        for (Runnable hook : tool.hooks) {
-            attempt(tool, hook);
+        // Hooks close clients, whose last callbacks can be the first to need a class.
+        try (ToolLoader loader = new ToolLoader(jars())) {
+            attempt(tool, () -> start(loader, new String(request.get(0)), args));
+            for (Runnable hook : tool.hooks) {
+                attempt(tool, hook);
+            }
+        } catch (IOException error) {
+            error.printStackTrace();
         }
         if (tool.code == null) {
             tool.code = 0;
@@ -141,8 +146,8 @@ public class Tools {
         }
     }
 
-    private static void start(String name, String[] args) {
-        try (ToolLoader loader = new ToolLoader(jars())) {
+    private static void start(ToolLoader loader, String name, String[] args) {
+        try {
             Class<?> tool = loader.loadClass(name);
             tool.getMethod("main", String[].class).invoke(null, (Object) args);
         } catch (InvocationTargetException error) {
@@ -150,7 +155,7 @@ public class Tools {
                 throw (Ended) error.getCause();
             }
             throw new IllegalStateException(error.getCause());
-        } catch (ReflectiveOperationException | IOException error) {
+        } catch (ReflectiveOperationException error) {
             throw new IllegalStateException(error);
         }
     }

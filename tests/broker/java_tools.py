@@ -38,6 +38,8 @@ MAIN = {
     "kafka-verifiable-producer": f"{PACKAGE}.VerifiableProducer",
     "kafka-verifiable-share-consumer": f"{PACKAGE}.VerifiableShareConsumer",
 }
+# It waits for its last responses in a shutdown hook of the Java itself.
+ALONE = {"kafka-verifiable-producer"}
 # Compilation for long runs takes more time than it saves within a second.
 QUICK = ("-Xmx256m", "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 TIMEOUT = 60.0
@@ -134,14 +136,18 @@ class JavaTools:
 
     def ended(self, tool, *args, stdin=b""):
         """Run a tool; return its exit code and its output, in bytes."""
-        args = (*self._server, *args)
-        try:
-            return CompletedProcess(args, *_java().run(MAIN[tool], args, stdin))
-        except OSError:
-            command = [*java_command(), MAIN[tool], *args]
-            return subprocess.run(
-                command, input=stdin, capture_output=True, timeout=TIMEOUT, check=False
-            )
+        arguments = (*self._server, *args)
+        if tool not in ALONE:
+            with suppress(OSError):
+                result = _java().run(MAIN[tool], arguments, stdin)
+                return CompletedProcess(arguments, *result)
+        return subprocess.run(
+            self.command(tool, *args),
+            input=stdin,
+            capture_output=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
 
     def command(self, tool, *args):
         """Return the command that runs a tool in a process of its own."""
