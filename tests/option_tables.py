@@ -80,10 +80,7 @@ def run_table(title: str) -> str:
     parser = run_parser()
     (group,) = (each for each in parser._action_groups if each.title == title)
     rows = [
-        (
-            f"`{' '.join(filter(None, (action.option_strings[0], action.metavar)))}`",
-            text,
-        )
+        (_code(f"{action.option_strings[0]} {action.metavar or ''}".rstrip()), text)
         for action in group._group_actions
         if (text := _help(parser, action))
     ]

@@ -10,7 +10,7 @@ codes), `output` (stdout and stderr), `tables` (rows as text or JSON), then a co
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
@@ -42,13 +42,29 @@ class Parser(argparse.ArgumentParser):
     """A parser that reports errors in one line and rejects abbreviated options.
 
     An abbreviation could change its meaning when an option is added.
+
+    Args:
+        prepare: adds the arguments of a command that needs slow modules for them.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        prepare: Callable[[argparse.ArgumentParser], None] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **kwargs})
+        self._prepare = prepare
+
+    def add_prepared(self) -> None:
+        """Call `prepare`, the first time."""
+        prepare, self._prepare = self._prepare, None
+        if prepare is not None:
+            prepare(self)
 
     def parse_known_args(self, *args: Any, **kwargs: Any) -> tuple[Any, list[str]]:
         """Reject unknown options here: the parent would point to its own help."""
+        self.add_prepared()
         found, unknown = super().parse_known_args(*args, **kwargs)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -81,14 +97,17 @@ def _run(given: Sequence[str]) -> int:
                 f"sharecons: argument {number} is not valid UTF-8: {argument!r}"
             )
             return 2
-    options = parser().parse_args(arguments)
+    options = parser(is_complete=False).parse_args(arguments)
     options.arguments = arguments
     code: int = options.run(options)
     return code
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def parser(*, is_complete: bool = True) -> argparse.ArgumentParser:
+    """Return the parser of all commands.
+
+    If it is not complete, it imports the modules of slow arguments once it parses them.
+    """
     root = Parser(
         prog="sharecons",
         description="Inspect, manage and test Kafka share groups (KIP-932).",
@@ -97,4 +116,7 @@ def parser() -> argparse.ArgumentParser:
     subparsers = root.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
         import_module(f"sharecons.cli.{command}").add_parser(subparsers)
+    if is_complete:
+        for each in subparsers.choices.values():
+            each.add_prepared()
     return root

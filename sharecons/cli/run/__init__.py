@@ -21,8 +21,6 @@ Read in this order: `arguments` (options), `target` (imports the handler), `buil
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from sharecons.cli.run.arguments import PROGRAM, add_arguments
-
 if TYPE_CHECKING:
     # A class for annotations only: at run time it cannot be subscripted.
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -42,9 +40,15 @@ def add_parser(subparsers: "Subparsers") -> None:
         description="Run a handler for each record of a share group until SIGTERM or "
         "Ctrl-C, with retries and dead letters.",
         epilog=EPILOG,
+        prepare=_add_arguments,
     )
-    add_arguments(parser)
     parser.set_defaults(run=run)
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    from sharecons.cli.run.arguments import add_arguments
+
+    add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -52,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
     import sys
 
     from sharecons.cli.exit_codes import ExitCode, write_errors
+    from sharecons.cli.run.arguments import PROGRAM
 
     is_supervisor = options.process is None and (
         options.processes > 1 or options.reload
