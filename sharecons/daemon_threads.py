@@ -5,14 +5,11 @@ ends: a call whose timeout has passed would keep the process until it returns, s
 look-up of a host name for ten seconds. trio's threads are daemons.
 """
 
-import asyncio
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
-
-from anyio import to_thread
 
 __all__ = ["call_in_daemon_thread", "start_call"]
 
@@ -21,6 +18,12 @@ T = TypeVar("T")
 
 async def call_in_daemon_thread(function: Callable[[], T]) -> T:
     """Call a function in a thread; if this is cancelled, the result is ignored."""
+    # Imported here: the errors' module starts calls, and the command line's help needs
+    # errors, but no event loop.
+    import asyncio
+
+    from anyio import to_thread
+
     trio = sys.modules.get("trio")
     if trio is not None and trio.lowlevel.in_trio_run():
         return await to_thread.run_sync(function, abandon_on_cancel=True)
