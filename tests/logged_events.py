@@ -41,11 +41,10 @@ LOGGERS = {
     "sharecons.net.outages": MEMBER,
     "sharecons.worker.blocked_loop": RUNNER,
     "sharecons.worker.failure_log": RUNNER,
-    "sharecons.worker.full_queues": RUNNER,
-    "sharecons.worker.long_calls": RUNNER,
     "sharecons.worker.machine.delivery": RUNNER,
     "sharecons.worker.machine.ends": RUNNER,
     "sharecons.worker.machine.stalls": RUNNER,
+    "sharecons.worker.standstills": RUNNER,
     "sharecons.worker.threads": RUNNER,
 }
 """The logger of each module that has the logger of another one."""

@@ -29,7 +29,7 @@ Decisions, without I/O:
 - `handler_checks`: whether a function can be a handler.
 - `quoted_records`: whether an application's exceptions quote a record.
 - `positions`: the position of a record.
-- `conditions`: why a worker is not ready, with `missing_topics`, `full_queues` and
+- `conditions`: why a worker is not ready, with `missing_topics`, `standstills` and
   `loop_watch`.
 - `origins`: which record a copy was.
 
@@ -50,9 +50,10 @@ The shell around them:
 - `threads`: threads that call plain functions, even if they do not end.
 - `self_cancel`: undoes a cancellation that a handler has caused itself.
 - `executor`: carries out the machine's actions.
-- `copy_writer`, `copy_log`: write copies; log lines for copies that are not written.
+- `copy_writer`: writes copies of failed records.
 - `shutdown`: how a run ends.
 - `group_settings`: follows the configs of the group.
 - `failure_texts`: makes the texts of failed calls in threads.
-- `failure_log`, `life_log`: log lines of failed attempts; of start, stop and end.
+- `failure_log`, `life_log`: log lines of failed records and their copies; of start,
+  stop and end.
 """

@@ -10,9 +10,8 @@ from anyio.lowlevel import checkpoint
 from sharecons.errors import ClosedError, Error, LockLostError, RecordStateError
 from sharecons.net.io.event_loop import Clock
 from sharecons.record import AcknowledgeType
-from sharecons.worker.copy_log import CopyLog
 from sharecons.worker.copy_writer import CopyWriter, is_too_large, topic_of
-from sharecons.worker.failure_log import FailureLog
+from sharecons.worker.failure_log import CopyLog, FailureLog
 from sharecons.worker.machine.actions import (
     Acknowledge,
     Action,

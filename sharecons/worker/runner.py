@@ -22,17 +22,14 @@ from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.worker.blocked_loop import BlockedLoopLog
 from sharecons.worker.conditions import WorkerConditions
-from sharecons.worker.copy_log import CopyLog
 from sharecons.worker.copy_writer import CopyWriter
 from sharecons.worker.demand import demand_of
 from sharecons.worker.executor import Executor
-from sharecons.worker.failure_log import FailureLog
+from sharecons.worker.failure_log import CopyLog, FailureLog
 from sharecons.worker.failure_texts import FailureTexts, have_failed
-from sharecons.worker.full_queues import FullQueues
 from sharecons.worker.group_settings import GroupSettings
 from sharecons.worker.handlers import Errors
 from sharecons.worker.life_log import LifeLog
-from sharecons.worker.long_calls import LongCalls
 from sharecons.worker.machine.actions import OutcomeDecided
 from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.machine.meters import Meters
@@ -45,6 +42,7 @@ from sharecons.worker.running_records import RunningRecords
 from sharecons.worker.settings import WorkerSettings
 from sharecons.worker.shutdown import Shutdown
 from sharecons.worker.slots import CallSlots
+from sharecons.worker.standstills import FullQueues, LongCalls
 from sharecons.worker.stats import WorkerStats
 from sharecons.worker.take_loop import TakeLoop
 from sharecons.worker.threads import thread_logs
@@ -94,7 +92,7 @@ class Runner:
         self._clock = clock = running_clock()
         self._log = get_logger(__name__, group=source.group_id)
         self._failures = FailureLog(self._log, clock)
-        self._copy_log = CopyLog(source.group_id, clock)
+        self._copy_log = CopyLog(self._log, clock)
         self._wakeup = AutoResetEvent()
         self._wake = self._wakeup.set
         self._machine = machine = WorkerMachine(

@@ -17,7 +17,7 @@ import pytest
 
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.pytest_plugin import SETTINGS
-from sharecons.worker import copy_log
+from sharecons.worker import failure_log
 from tests.scenarios.audit_findings import Findings
 from tests.scenarios.audit_hazards import FIRST, hazards_of
 from tests.scenarios.audit_history import RECORDS, History
@@ -76,8 +76,8 @@ class Unwritten(logging.Handler):
 
 @pytest.fixture
 def unwritten(monkeypatch: pytest.MonkeyPatch) -> Iterator[Unwritten]:
-    monkeypatch.setattr(copy_log, "NOT_WRITTEN", RECORDS)  # name each of them
-    handler, logger = Unwritten(), logging.getLogger("sharecons.worker.copy_log")
+    monkeypatch.setattr(failure_log, "NOT_WRITTEN", RECORDS)  # name each of them
+    handler, logger = Unwritten(), logging.getLogger("sharecons.worker.runner")
     logger.addHandler(handler)
     yield handler
     logger.removeHandler(handler)

@@ -11,10 +11,10 @@ from sharecons.copies.dead_letter_headers import Origin
 from sharecons.log import get_logger
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker.full_queues import FullQueues
 from sharecons.worker.machine.handler_queue import HandlerQueue
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.settings import DEFAULTS
+from sharecons.worker.standstills import FullQueues
 from tests.waiting import until
 from tests.worker.working import Handled, working
 
