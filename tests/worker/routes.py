@@ -1,4 +1,4 @@
-"""Running a worker with several handlers on the embedded broker."""
+"""Running a worker with several handlers on either broker."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 
 from sharecons import Handler, RetryPolicy, ShareWorker
-from sharecons.testing import EmbeddedBroker
+from tests.worker.working import AnyBroker, new_worker
 
 __all__ = ["route", "working_routes"]
 
@@ -21,7 +21,7 @@ def route(handler: Callable[[Any], Any], **options: Any) -> Handler[Any, Any]:
 
 @asynccontextmanager
 async def working_routes(
-    broker: EmbeddedBroker,
+    broker: AnyBroker,
     by_topic: Mapping[str, Handler[Any, Any]],
     *,
     max_bytes: int = 64 << 20,
@@ -29,14 +29,8 @@ async def working_routes(
     **options: Any,
 ) -> AsyncIterator[ShareWorker[Any, Any]]:
     """Run a worker until the block ends; then its handlers are cancelled."""
-    worker = ShareWorker(
-        by_topic,
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
-        max_held_bytes=max_bytes,
-        **{"max_wait": 0.1, "shutdown_grace": 1.0, **options},
-    )
+    options = {"shutdown_grace": 1.0, **options}
+    worker = new_worker(broker, by_topic, max_held_bytes=max_bytes, **options)
     with anyio.fail_after(within):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)

@@ -14,10 +14,13 @@ from sharecons.testing.virtual_time import Backend
 from sharecons.worker import slots
 from sharecons.worker.blocked_loop import Block, BlockedLoop, Call
 from tests.waiting import until
+from tests.worker.memory import MemoryBroker
 from tests.worker.routes import route, working_routes
 from tests.worker.working import Handled, on_real_clock, settled, working
 
 pytestmark = pytest.mark.anyio
+
+BROKERS = ("memory",)
 
 BLOCKED = "a handler blocked the event loop"
 STOPPED = "the event loop did not run"
@@ -115,7 +118,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 @on_real_clock
 @pytest.mark.parametrize("timeout", [None, 60.0])
 async def test_handler_that_blocks_the_event_loop_is_named(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture, timeout: float | None
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture, timeout: float | None
 ) -> None:
     broker.produce("orders", [b"quick", b"slow", b"quick"])
 
@@ -139,7 +142,7 @@ async def test_handler_that_blocks_the_event_loop_is_named(
 @slow
 @on_real_clock
 async def test_line_names_the_one_of_several_handlers_that_blocks_the_event_loop(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"quick"])
     broker.produce("orders.retry", [b"slow"])
@@ -162,7 +165,7 @@ async def test_line_names_the_one_of_several_handlers_that_blocks_the_event_loop
 @slow
 @on_real_clock
 async def test_batch_handler_that_blocks_the_event_loop_is_named(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(5)])
 
@@ -205,7 +208,7 @@ async def test_advice_for_a_lock_that_ended_in_a_block_is_not_to_renew(
 @slow
 @on_real_clock
 async def test_other_code_that_blocks_the_event_loop_is_not_called_a_handler(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"a"])
     handled = Handled(lambda record: anyio.sleep_forever())
@@ -223,7 +226,7 @@ async def test_other_code_that_blocks_the_event_loop_is_not_called_a_handler(
 @slow
 @on_real_clock
 async def test_thread_of_a_plain_handler_does_not_block_the_event_loop(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"a"])
 
@@ -238,7 +241,7 @@ async def test_thread_of_a_plain_handler_does_not_block_the_event_loop(
 
 @slow
 async def test_worker_on_a_virtual_clock_logs_no_block(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"a"])
 
@@ -254,7 +257,7 @@ async def test_worker_on_a_virtual_clock_logs_no_block(
 
 
 async def test_long_step_that_settles_its_records_without_a_call_ends_nothing(
-    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+    broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slots, "LONG_STEP", 0.0)  # every step is a long one
     broker.produce("orders", [b"no number"])

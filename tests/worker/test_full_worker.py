@@ -9,16 +9,18 @@ import pytest
 from sharecons import Record, RetryPolicy, RetryTopic
 from sharecons.copies.dead_letter_headers import Origin
 from sharecons.log import get_logger
-from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from sharecons.worker.machine.handler_queue import HandlerQueue
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.settings import DEFAULTS
 from sharecons.worker.standstills import FullQueues
 from tests.waiting import until
+from tests.worker.memory import MemoryBroker
 from tests.worker.working import Handled, working
 
 pytestmark = pytest.mark.anyio
+
+BROKERS = ("memory",)
 
 LATER = RetryPolicy(max_attempts=2, initial=300.0, maximum=300.0, jitter=0.0)
 SOON = RetryPolicy(max_attempts=2, initial=30.0, maximum=30.0, jitter=0.0)
@@ -38,7 +40,7 @@ async def fail_large(record: Record[Any, Any]) -> None:
 
 @pytest.mark.slow("more records than can be held without blocked ones")
 async def test_slow_key_lets_the_other_keys_of_its_partition_be_processed(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     hot, others = 1100, 100
     values = [b"hot"] * hot + [b"other"] * others
@@ -62,7 +64,7 @@ async def test_slow_key_lets_the_other_keys_of_its_partition_be_processed(
 @pytest.mark.slow("more bytes than one fetch")
 @pytest.mark.parametrize("source", ["topic", "retry topic"])
 async def test_records_that_wait_leave_bytes_for_others_if_there_are_retry_topics(
-    broker: EmbeddedBroker, source: str
+    broker: MemoryBroker, source: str
 ) -> None:
     broker.create_topic("later")
     broker.produce("orders", [LARGE] * 100, batch=1)
@@ -86,7 +88,7 @@ async def test_records_that_wait_leave_bytes_for_others_if_there_are_retry_topic
 
 
 async def test_worker_without_retry_topics_says_that_its_memory_is_full(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     broker.produce("orders", [LARGE] * 30, batch=1)
@@ -114,7 +116,7 @@ async def test_worker_without_retry_topics_says_that_its_memory_is_full(
 
 
 async def test_key_that_blocks_all_that_can_be_held_is_named(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [LARGE] * 30, keys=[b"hot"] * 30, batch=1)
     handled = Handled(fail_large)

@@ -17,7 +17,6 @@ from sharecons import (
     RetryPolicy,
 )
 from sharecons.copies.dead_letter_headers import read_origin
-from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from tests.hostile import (
     Invalid,
@@ -31,9 +30,12 @@ from tests.hostile import (
     no_name,
 )
 from tests.waiting import until
+from tests.worker.memory import MemoryBroker
 from tests.worker.working import QUICK, Handled, settled, working
 
 pytestmark = pytest.mark.anyio
+
+BROKERS = ("memory",)
 
 DEAD = DeadLetterQueue("orders.dead")
 TWICE = RetryPolicy(max_attempts=2, initial=0.05, maximum=0.05)
@@ -70,7 +72,7 @@ def failing_at(
     ],
 )
 async def test_hostile_exception_is_one_dead_letter_and_the_worker_goes_on(
-    broker: EmbeddedBroker, make: Callable[[], BaseException], reason: str
+    broker: MemoryBroker, make: Callable[[], BaseException], reason: str
 ) -> None:
     broker.produce("orders", VALUES)
 
@@ -90,7 +92,7 @@ async def test_hostile_exception_is_one_dead_letter_and_the_worker_goes_on(
 
 
 async def test_reject_of_a_subclass_without_init_rejects_one_record(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", VALUES)
 
@@ -101,7 +103,7 @@ async def test_reject_of_a_subclass_without_init_rejects_one_record(
 
 
 async def test_decision_without_init_that_quotes_its_record_is_not_logged(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"planted"])
 
@@ -118,7 +120,7 @@ async def test_decision_without_init_that_quotes_its_record_is_not_logged(
 
 @pytest.mark.parametrize("make", [NoAttributes, no_name, nested_groups, Invalid])
 async def test_hostile_exception_in_a_batch_concerns_one_record(
-    broker: EmbeddedBroker, make: Callable[[], Exception]
+    broker: MemoryBroker, make: Callable[[], Exception]
 ) -> None:
     broker.produce("orders", VALUES)
 
@@ -138,7 +140,7 @@ async def test_hostile_exception_in_a_batch_concerns_one_record(
     "make", [NoAttributes, no_name, nested_groups, Invalid, NoText]
 )
 async def test_hostile_exception_passes_through_middleware(
-    broker: EmbeddedBroker, make: Callable[[], Exception]
+    broker: MemoryBroker, make: Callable[[], Exception]
 ) -> None:
     broker.produce("orders", VALUES)
     outcomes: list[Any] = []
@@ -162,7 +164,7 @@ async def test_hostile_exception_passes_through_middleware(
 
 @pytest.mark.parametrize("make", [NoAttributes, no_name, nested_groups, NoText])
 async def test_hostile_exception_of_a_deserializer_is_one_dead_letter(
-    broker: EmbeddedBroker, make: Callable[[], Exception]
+    broker: MemoryBroker, make: Callable[[], Exception]
 ) -> None:
     broker.produce("orders", VALUES)
 
@@ -183,7 +185,7 @@ async def test_hostile_exception_of_a_deserializer_is_one_dead_letter(
     "make", [asyncio.CancelledError, GeneratorExit, NoAttributes, NoText]
 )
 async def test_on_outcome_that_raises_does_not_end_the_worker(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
     caplog: pytest.LogCaptureFixture,
     make: Callable[[], BaseException],
 ) -> None:
@@ -220,7 +222,7 @@ def sharecons_logger() -> Iterator[logging.Logger]:
     "make", [RuntimeError, RecursionError, asyncio.CancelledError, NoAttributes, NoText]
 )
 async def test_logging_handler_that_raises_does_not_end_the_worker(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
     sharecons_logger: logging.Logger,
     make: Callable[[], BaseException],
 ) -> None:
@@ -240,7 +242,7 @@ class RaisingPolicy(RetryPolicy):
 
 
 async def test_retry_policy_that_raises_is_replaced_by_the_default_one(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", VALUES)
 
@@ -272,7 +274,7 @@ def uninspectable(kind: type[BaseException]) -> object:
 @pytest.mark.parametrize("in_thread", [False, True])
 @pytest.mark.parametrize("kind", RAISED)
 async def test_result_that_cannot_be_inspected_fails_one_record(
-    broker: EmbeddedBroker, kind: type[BaseException], in_thread: bool
+    broker: MemoryBroker, kind: type[BaseException], in_thread: bool
 ) -> None:
     broker.produce("orders", VALUES)
 
@@ -319,7 +321,7 @@ class Results(Sequence[Any]):
 @pytest.mark.parametrize("kind", RAISED)
 @pytest.mark.parametrize("place", ["length", "item", "endless"])
 async def test_results_of_a_batch_that_cannot_be_read_fail_its_records(
-    broker: EmbeddedBroker, kind: type[BaseException], place: str
+    broker: MemoryBroker, kind: type[BaseException], place: str
 ) -> None:
     broker.produce("orders", [b"1"])
     broker.produce("orders", [b"2"])
@@ -334,7 +336,7 @@ async def test_results_of_a_batch_that_cannot_be_read_fail_its_records(
     assert (1, 1) == (worker.stats.accepted, worker.stats.dead_lettered)
 
 
-async def test_results_of_a_batch_are_read_once(broker: EmbeddedBroker) -> None:
+async def test_results_of_a_batch_are_read_once(broker: MemoryBroker) -> None:
     broker.produce("orders", VALUES)
 
     async def write(batch: Any) -> Any:
@@ -349,7 +351,7 @@ async def test_results_of_a_batch_are_read_once(broker: EmbeddedBroker) -> None:
 
 @pytest.mark.parametrize("kind", RAISED)
 async def test_result_of_middleware_that_cannot_be_inspected_is_ignored(
-    broker: EmbeddedBroker, kind: type[BaseException]
+    broker: MemoryBroker, kind: type[BaseException]
 ) -> None:
     broker.produce("orders", VALUES)
 
@@ -379,7 +381,7 @@ class Nameless:
 
 
 async def test_on_outcome_whose_name_and_call_raise_does_not_end_the_worker(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", VALUES)
 
@@ -394,7 +396,7 @@ async def test_on_outcome_whose_name_and_call_raise_does_not_end_the_worker(
 
 @pytest.mark.parametrize("kind", RAISED)
 async def test_on_outcome_whose_result_cannot_be_inspected_does_not_end_the_worker(
-    broker: EmbeddedBroker, kind: type[BaseException]
+    broker: MemoryBroker, kind: type[BaseException]
 ) -> None:
     broker.produce("orders", VALUES)
 
@@ -413,7 +415,7 @@ class StrangePolicy(RetryPolicy):
 
 
 async def test_retry_policy_that_returns_no_outcome_is_replaced_by_the_default_one(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", VALUES)
 

@@ -19,12 +19,13 @@ from sharecons import (
 )
 from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.dead_letters import DeadLetters, SourceStatus
-from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
-from tests.worker.working import Handled, on_real_clock, settled, working
+from tests.worker.working import AnyBroker, Handled, on_real_clock, settled, working
 
 pytestmark = pytest.mark.anyio
+
+BROKERS = ("embedded", "memory")
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def anyio_backend(virtual_clock: Backend) -> Backend:
     return virtual_clock
 
 
-async def test_records_are_handled_and_accepted(broker: EmbeddedBroker) -> None:
+async def test_records_are_handled_and_accepted(broker: AnyBroker) -> None:
     broker.produce("orders", [b"%d" % number for number in range(200)])
     handled = Handled()
 
@@ -54,7 +55,7 @@ async def test_handlers_run_concurrently_up_to_the_limit(broker) -> None:
 
 
 @on_real_clock
-async def test_plain_function_runs_in_threads(broker: EmbeddedBroker) -> None:
+async def test_plain_function_runs_in_threads(broker: AnyBroker) -> None:
     broker.produce("orders", [b"%d" % number for number in range(20)])
     threads: set[int] = set()
     running: list[int] = []
@@ -151,25 +152,25 @@ async def test_dead_letter_that_cannot_be_written_is_not_accepted(broker) -> Non
     assert 1 == len(broker.records("orders.dead"))
 
 
-async def test_dead_letter_that_is_too_large_is_a_reference(broker) -> None:
+async def test_dead_letter_that_is_too_large_is_a_reference(embedded) -> None:
     # The dead letter has more headers than the record, which just fits.
-    broker.delete_topic("orders")
+    embedded.delete_topic("orders")
     for topic in ("orders", "small.dead"):
-        broker.create_topic(topic, 1, config={"max.message.bytes": 1000})
+        embedded.create_topic(topic, 1, config={"max.message.bytes": 1000})
     value = b"x" * 900
-    broker.produce("orders", [value], keys=[b"k"], headers=(("trace", b"1"),))
+    embedded.produce("orders", [value], keys=[b"k"], headers=(("trace", b"1"),))
 
     async def give_up(record: Record[Any, Any]) -> None:
         raise DeadLetter("no customer")
 
-    async with working(broker, give_up, dead_letter=DeadLetterQueue("small.dead")):
-        await until(lambda: settled(broker, 1))
+    async with working(embedded, give_up, dead_letter=DeadLetterQueue("small.dead")):
+        await until(lambda: settled(embedded, 1))
 
-    (letter,) = broker.records("small.dead")
+    (letter,) = embedded.records("small.dead")
     assert (None, None) == (letter.key, letter.value)
     assert ("sharecons.reference", b"too large") == letter.headers[-1]
     async with ShareGroupAdmin(
-        bootstrap_servers=broker.bootstrap_servers, network=broker.network
+        bootstrap_servers=embedded.bootstrap_servers, network=embedded.network
     ) as admin:
         letters = DeadLetters.from_admin(admin, "small.dead")
         (found,) = [each async for each in letters.read()]
@@ -199,7 +200,7 @@ async def test_record_that_the_handler_rejects_is_settled_and_logged(
 
 @pytest.mark.parametrize("method", ["accept", "release", "reject"])
 async def test_acknowledgement_by_a_handler_is_an_error_and_changes_nothing(
-    broker: EmbeddedBroker, method: str
+    broker: AnyBroker, method: str
 ) -> None:
     broker.produce("orders", [b"a"])
     errors: list[str] = []
@@ -221,7 +222,7 @@ async def test_acknowledgement_by_a_handler_is_an_error_and_changes_nothing(
 
 @on_real_clock
 async def test_acknowledgement_in_a_thread_names_the_worker(
-    broker: EmbeddedBroker,
+    broker: AnyBroker,
 ) -> None:
     broker.produce("orders", [b"a"])
     errors: list[str] = []

@@ -22,9 +22,12 @@ from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
+from tests.worker.memory import MemoryBroker
 from tests.worker.working import Handled, settled, working
 
 pytestmark = pytest.mark.anyio
+
+BROKERS = ("memory",)
 
 COUNT = 50
 VALUES = [b"%d" % number for number in range(COUNT)]
@@ -43,14 +46,14 @@ async def fail(record: Record[Any, Any]) -> None:
     raise Retry(after=1.0)
 
 
-def dead_letters(broker: EmbeddedBroker) -> list[tuple[int, int]]:
+def dead_letters(broker: MemoryBroker) -> list[tuple[int, int]]:
     """Return the source offset and the attempts of each dead letter."""
     origins = [read_origin(each.headers) for each in broker.records("orders.dead")]
     return sorted((each.offset, each.attempts) for each in origins if each)
 
 
 async def test_records_that_fail_together_have_all_their_attempts(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", VALUES)
     handled = Handled(fail)
@@ -66,7 +69,7 @@ async def test_records_that_fail_together_have_all_their_attempts(
 
 
 async def test_batches_that_fail_together_have_all_their_attempts(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", VALUES)
     calls: list[bytes] = []
@@ -85,7 +88,7 @@ async def test_batches_that_fail_together_have_all_their_attempts(
 
 
 async def test_some_failures_of_a_batch_do_not_repeat_its_other_records(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", VALUES)
     failing = set(VALUES[::2])
@@ -108,11 +111,11 @@ async def test_some_failures_of_a_batch_do_not_repeat_its_other_records(
 
 
 async def test_failures_that_stop_the_worker_release_each_record_once(
-    broker: EmbeddedBroker,
+    embedded: EmbeddedBroker,
 ) -> None:
     """Ten keys with five records each: a failed record releases those behind it."""
     keys = [b"%d" % (number % 10) for number in range(COUNT)]
-    broker.produce("orders", VALUES, keys=keys)
+    embedded.produce("orders", VALUES, keys=keys)
 
     async def fail_and_stop(record: Record[Any, Any]) -> None:
         await anyio.sleep(1.0)
@@ -121,7 +124,7 @@ async def test_failures_that_stop_the_worker_release_each_record_once(
     handled = Handled(fail_and_stop)
     with pytest.RaisesGroup(ValueError):
         async with working(
-            broker, handled, concurrency=10, key_order=True, stop_on_error=True
+            embedded, handled, concurrency=10, key_order=True, stop_on_error=True
         ) as worker:
             await anyio.sleep(5.0)
 
@@ -129,8 +132,8 @@ async def test_failures_that_stop_the_worker_release_each_record_once(
     async with ShareConsumer(
         "orders",
         group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
+        bootstrap_servers=embedded.bootstrap_servers,
+        network=embedded.network,
         acknowledgement="explicit",
     ) as consumer:
         records: list[Record[Any, Any]] = []

@@ -11,9 +11,12 @@ from sharecons import DeadLetterQueue, Record, Retry, RetryTopic, ShareWorker
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
+from tests.worker.memory import MemoryBroker
 from tests.worker.working import Handled, settled, working
 
 pytestmark = pytest.mark.anyio
+
+BROKERS = ("memory",)
 
 ROUNDS = 5
 """Workers that end with the same timing: trio runs its tasks in a random order."""
@@ -29,7 +32,7 @@ async def hang(record: Record[Any, Any]) -> None:
 
 
 async def test_waiting_record_whose_lease_began_later_does_not_end_the_worker(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     """Records of one fetch are taken one after the other, and have one lock."""
     broker.produce("orders", [b"first", b"slow", b"last"])
@@ -53,7 +56,7 @@ def is_waiting(worker: ShareWorker[Any, Any]) -> bool:
 
 
 async def test_stop_now_while_records_wait_raises_no_error(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     async def retry(record: Record[Any, Any]) -> None:
         raise Retry(after=2.0)
@@ -67,24 +70,24 @@ async def test_stop_now_while_records_wait_raises_no_error(
 
 
 async def test_lock_lost_on_a_last_delivery_that_comes_before_the_limit_is_read(
-    broker: EmbeddedBroker,
+    embedded: EmbeddedBroker,
 ) -> None:
     """The limit is not Kafka's default, with which it would not be the last one."""
-    broker.set_group_config("billing", {"share.delivery.count.limit": 2})
-    broker.produce("orders", [b"a"])
+    embedded.set_group_config("billing", {"share.delivery.count.limit": 2})
+    embedded.produce("orders", [b"a"])
     handled = Handled(hang)
-    async with working(broker, handled, shutdown_grace=0.0):
+    async with working(embedded, handled, shutdown_grace=0.0):
         await until(lambda: len(handled.calls) == 1)
 
-    broker.faults.on("DescribeConfigs", times=None).delay(0.2)
+    embedded.faults.on("DescribeConfigs", times=None).delay(0.2)
     dead = DeadLetterQueue("orders.dead")
-    async with working(broker, handled, dead_letter=dead) as worker:
+    async with working(embedded, handled, dead_letter=dead) as worker:
         await until(lambda: len(handled.calls) == 2)
-        broker.faults.on("ShareFetch").hang_up()
+        embedded.faults.on("ShareFetch").hang_up()
         await until(lambda: worker.stats.locks_lost == 1)
         await until(lambda: worker.stats.dead_lettered == 1)
 
-    assert 1 == len(broker.records("orders.dead"))
+    assert 1 == len(embedded.records("orders.dead"))
 
 
 def ends_slowly_once(calls: "Counter[int]") -> Any:
@@ -107,7 +110,7 @@ def ends_slowly_once(calls: "Counter[int]") -> Any:
 
 
 async def test_record_delivered_again_waits_for_the_end_of_its_cancelled_call(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(20)])
     calls: Counter[int] = Counter()

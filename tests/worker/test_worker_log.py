@@ -22,9 +22,12 @@ from sharecons.member.share_source import ShareSource
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
+from tests.worker.memory import MemoryBroker
 from tests.worker.working import Handled, on_real_clock, settled, working
 
 pytestmark = pytest.mark.anyio
+
+BROKERS = ("memory",)
 
 DEAD = DeadLetterQueue("orders.dead")
 
@@ -44,7 +47,7 @@ def lines_of(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:
     [(DeadLetter, "record dead-lettered"), (Reject, "record rejected")],
 )
 async def test_decision_of_a_handler_is_logged_with_its_line_and_attempt(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
     caplog: pytest.LogCaptureFixture,
     decision: type[DeadLetter | Reject],
     event: str,
@@ -65,7 +68,7 @@ async def test_decision_of_a_handler_is_logged_with_its_line_and_attempt(
 
 @pytest.mark.parametrize("decision", [DeadLetter, Reject])
 async def test_reason_that_quotes_an_id_is_logged_if_the_handler_allows_it(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
     caplog: pytest.LogCaptureFixture,
     decision: type[DeadLetter | Reject],
 ) -> None:
@@ -88,7 +91,7 @@ async def test_reason_that_quotes_an_id_is_logged_if_the_handler_allows_it(
 
 
 async def test_value_that_is_no_json_is_logged_without_a_line_of_this_package(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"{bad"])
 
@@ -104,17 +107,17 @@ async def test_value_that_is_no_json_is_logged_without_a_line_of_this_package(
 
 
 async def test_acknowledgements_that_fail_together_are_counted(
-    broker: EmbeddedBroker,
+    embedded: EmbeddedBroker,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    broker.produce("orders", [b"%d" % number for number in range(30)])
+    embedded.produce("orders", [b"%d" % number for number in range(30)])
 
     def fail(source: ShareSource, record: object, kind: object) -> None:
         raise LockLostError("the acquisition lock was lost")
 
     monkeypatch.setattr(ShareSource, "acknowledge", fail)
-    async with working(broker, Handled(), concurrency=30) as worker:
+    async with working(embedded, Handled(), concurrency=30) as worker:
         await until(lambda: worker.stats.accepted == 30)
         worker.stop_now()  # stop() would wait until the records are settled
 
@@ -126,7 +129,7 @@ async def test_acknowledgements_that_fail_together_are_counted(
 
 
 async def test_failures_that_had_no_line_are_counted_when_the_worker_ends(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail(record: Record[Any, Any]) -> None:
         raise ValueError("bad")
@@ -144,7 +147,7 @@ async def test_failures_that_had_no_line_are_counted_when_the_worker_ends(
 
 
 async def test_each_attempt_of_some_records_is_logged_while_all_records_fail(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(120)])
 
@@ -167,7 +170,7 @@ async def test_each_attempt_of_some_records_is_logged_while_all_records_fail(
 
 
 async def test_failures_at_two_lines_do_not_hide_each_other(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(120)])
 
@@ -185,7 +188,7 @@ async def test_failures_at_two_lines_do_not_hide_each_other(
 
 
 async def test_handlers_that_exceed_the_grace_period_are_named(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(12)])
 
@@ -203,7 +206,7 @@ async def test_handlers_that_exceed_the_grace_period_are_named(
 
 
 async def test_handlers_that_finish_within_the_grace_period_are_not_logged(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"slow"])
     handled = Handled(lambda record: anyio.sleep(0.5))
@@ -218,7 +221,7 @@ async def test_handlers_that_finish_within_the_grace_period_are_not_logged(
 @pytest.mark.slow("threads have no virtual clock")
 @on_real_clock
 async def test_thread_that_checks_for_its_cancellation_is_not_reported_as_stuck(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"long"])
     ended = []
@@ -245,7 +248,7 @@ async def test_thread_that_checks_for_its_cancellation_is_not_reported_as_stuck(
 @pytest.mark.slow("threads have no virtual clock")
 @on_real_clock
 async def test_timeout_of_a_thread_is_logged_with_the_line_where_it_hangs(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"stuck"])
     leave = threading.Event()
@@ -265,15 +268,18 @@ async def test_timeout_of_a_thread_is_logged_with_the_line_where_it_hangs(
     assert "error='TimeoutError: the handler took longer than its timeout " in line
     assert "test_worker_log.py:" in line
     assert ".hang_in_thread'" in line
-    rejected = caplog.records[-1]
-    assert rejected.getMessage().startswith("record rejected")
+    (rejected,) = [
+        each
+        for each in caplog.records
+        if each.getMessage().startswith("record rejected")
+    ]
     assert rejected.exc_info is not None
     assert "leave.wait(30)" in "".join(traceback.format_exception(rejected.exc_info[1]))
 
 
 @on_real_clock
 async def test_thread_that_outlives_the_worker_is_named(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"stuck"])
     begun, leave = threading.Event(), threading.Event()
@@ -295,14 +301,14 @@ async def test_thread_that_outlives_the_worker_is_named(
 
 
 async def test_lost_session_is_one_line_with_the_position_of_the_first_record(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    embedded: EmbeddedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broker.produce("orders", [b"x"])
+    embedded.produce("orders", [b"x"])
     handled = Handled(lambda record: anyio.sleep_forever())
 
-    async with working(broker, handled, shutdown_grace=0.0):
+    async with working(embedded, handled, shutdown_grace=0.0):
         await until(lambda: handled.running == 1)
-        broker.stop_broker(1)
+        embedded.stop_broker(1)
         await until(lambda: handled.running == 0)
 
         (line,) = lines_of(caplog, "locks lost")

@@ -37,9 +37,12 @@ from sharecons.worker.outcomes import (
 )
 from sharecons.worker.slots import CallSlots
 from tests.waiting import until
+from tests.worker.memory import MemoryBroker
 from tests.worker.working import Handled, settled, working
 
 pytestmark = pytest.mark.anyio
+
+BROKERS = ("memory",)
 
 
 @pytest.fixture
@@ -48,7 +51,7 @@ def anyio_backend(virtual_clock: Backend) -> Backend:
 
 
 async def test_last_batch_starts_after_max_wait_without_being_full(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(250)])
     sizes: list[int] = []
@@ -66,7 +69,7 @@ async def test_last_batch_starts_after_max_wait_without_being_full(
 
 
 async def test_only_the_failed_records_of_a_batch_are_retried(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(20)])
     calls: Counter[bytes] = Counter()
@@ -88,7 +91,7 @@ async def test_only_the_failed_records_of_a_batch_are_retried(
 Event = OutcomeEvent[Any, Any]
 
 
-async def test_outcome_of_each_attempt_is_reported(broker: EmbeddedBroker) -> None:
+async def test_outcome_of_each_attempt_is_reported(broker: MemoryBroker) -> None:
     broker.produce("orders", [b"a"])
     events: list[Event] = []
     bad = ValueError("bad")
@@ -122,7 +125,7 @@ async def test_outcome_of_each_attempt_is_reported(broker: EmbeddedBroker) -> No
 
 
 async def test_exception_of_on_outcome_is_logged_up_to_ten_times_a_minute(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(15)])
 
@@ -140,7 +143,7 @@ async def test_exception_of_on_outcome_is_logged_up_to_ten_times_a_minute(
 
 
 async def test_awaitable_of_on_outcome_is_logged(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"a"])
 
@@ -154,7 +157,7 @@ async def test_awaitable_of_on_outcome_is_logged(
 
 
 async def test_lost_lock_is_reported_and_cancels_middleware(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.set_group_config("billing", {"share.record.lock.duration.ms": 1000})
     broker.faults.on("ShareAcknowledge").cut()  # the first renewal
@@ -180,7 +183,7 @@ async def test_lost_lock_is_reported_and_cancels_middleware(
 
 
 async def test_record_that_moves_while_it_waits_is_reported_without_its_error(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"a"])
     events: list[Event] = []
@@ -203,7 +206,7 @@ async def test_record_that_moves_while_it_waits_is_reported_without_its_error(
 
 
 async def test_worker_that_ends_reports_the_records_of_cancelled_handlers(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"a", b"b"])
     events: list[Event] = []
@@ -220,7 +223,7 @@ async def test_worker_that_ends_reports_the_records_of_cancelled_handlers(
     ]
 
 
-async def test_handlers_receive_deserialized_records(broker: EmbeddedBroker) -> None:
+async def test_handlers_receive_deserialized_records(broker: MemoryBroker) -> None:
     broker.produce("orders", [b"1", b"2"], keys=[b"k", None])
     received: list[tuple[Any, Any]] = []
 
@@ -254,7 +257,7 @@ async def test_handlers_receive_deserialized_records(broker: EmbeddedBroker) -> 
     ],
 )
 async def test_undeserializable_record_is_not_handled_but_others_are(
-    broker: EmbeddedBroker, options: dict[str, Any], letters: int
+    broker: MemoryBroker, options: dict[str, Any], letters: int
 ) -> None:
     broker.produce("orders", [b"1", b"not a number", b"3"], keys=[b"k"] * 3)
     handled = Handled()
@@ -285,7 +288,7 @@ async def test_undeserializable_record_is_not_handled_but_others_are(
 
 
 async def test_dead_letter_of_a_deserialized_record_has_its_bytes(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"1"], keys=[b"key"])
 
@@ -306,7 +309,7 @@ async def test_dead_letter_of_a_deserialized_record_has_its_bytes(
 
 
 async def test_unhashable_deserialized_keys_are_processed_in_order(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"%d" % n for n in range(20)], keys=[b"a", b"b"] * 10)
     handled = Handled(lambda record: anyio.sleep(0.001))
@@ -324,7 +327,7 @@ async def test_unhashable_deserialized_keys_are_processed_in_order(
 
 
 async def test_first_failure_ends_the_worker_with_stop_on_error(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(5)])
 
@@ -341,21 +344,21 @@ async def test_first_failure_ends_the_worker_with_stop_on_error(
 
 
 async def test_damaged_batch_does_not_end_the_worker(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    embedded: EmbeddedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broker.produce("orders", [b"damaged"])
-    broker.produce("orders", [b"sound"])
-    broker.corrupt_batch("orders", 0, 0)
+    embedded.produce("orders", [b"damaged"])
+    embedded.produce("orders", [b"sound"])
+    embedded.corrupt_batch("orders", 0, 0)
     handled = Handled()
 
-    async with working(broker, handled):
+    async with working(embedded, handled):
         await until(lambda: handled.calls == [b"sound"])
 
     assert "records not received" in caplog.text
 
 
 async def test_context_variable_set_by_middleware_reaches_its_handler_only(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     trace: ContextVar[bytes] = ContextVar("trace")
     handled: list[tuple[bytes, bytes]] = []
@@ -379,7 +382,7 @@ async def test_context_variable_set_by_middleware_reaches_its_handler_only(
 
 
 async def test_transaction_is_rolled_back_and_the_record_tried_again(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"a"])
     steps: list[str] = []
@@ -411,7 +414,7 @@ async def test_transaction_is_rolled_back_and_the_record_tried_again(
 
 @pytest.mark.parametrize("raises", [True, False])
 async def test_stop_cancels_middleware_whatever_it_raises(
-    broker: EmbeddedBroker, raises: bool
+    broker: MemoryBroker, raises: bool
 ) -> None:
     broker.produce("orders", [b"a"])
     events: list[Event] = []
@@ -435,7 +438,7 @@ async def test_stop_cancels_middleware_whatever_it_raises(
 
 
 async def test_context_variable_set_by_a_handler_does_not_reach_other_handlers(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     user: ContextVar[bytes] = ContextVar("user")
     received: list[bytes | None] = []
@@ -454,7 +457,7 @@ async def test_context_variable_set_by_a_handler_does_not_reach_other_handlers(
     assert [None] * 9 == received
 
 
-async def test_second_run_of_a_worker_is_an_error(broker: EmbeddedBroker) -> None:
+async def test_second_run_of_a_worker_is_an_error(broker: MemoryBroker) -> None:
     async with working(broker, Handled()) as worker:
         await until(lambda: worker.connected)
 
@@ -488,7 +491,7 @@ def test_stats_of_a_new_worker_are_zero() -> None:
 
 @pytest.mark.parametrize("batches", [True, False])
 async def test_busy_handlers_leave_the_event_loop_idle(
-    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, batches: bool
+    broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch, batches: bool
 ) -> None:
     """While all handlers run, due batches and retries do not wake the worker."""
     starts = 0

@@ -19,7 +19,6 @@ from sharecons import (
     RetryPolicy,
     RetryTopic,
     ShareConsumer,
-    ShareWorker,
 )
 from sharecons.copies.dead_letter_headers import Origin, read_origin
 from sharecons.errors import AuthorizationError, ConfigurationError
@@ -29,9 +28,12 @@ from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.virtual_time import Backend
 from sharecons.worker.retry_topics import retry_headers
 from tests.waiting import until
-from tests.worker.working import Handled, on_real_clock, settled, working
+from tests.worker.memory import MemoryBroker
+from tests.worker.working import Handled, new_worker, on_real_clock, settled, working
 
 pytestmark = pytest.mark.anyio
+
+BROKERS = ("memory",)
 
 DEAD = DeadLetterQueue("orders.dead")
 TWICE = RetryPolicy(max_attempts=2, initial=0.05, maximum=0.05)
@@ -42,7 +44,7 @@ def anyio_backend(virtual_clock: Backend) -> Backend:
     return virtual_clock
 
 
-def origins(broker: EmbeddedBroker) -> list[Origin]:
+def origins(broker: MemoryBroker) -> list[Origin]:
     """Return the origins of the dead letters, by their offsets at the source."""
     found = [read_origin(letter.headers) for letter in broker.records("orders.dead")]
     return sorted((each for each in found if each), key=lambda each: each.offset)
@@ -53,7 +55,7 @@ async def hang(record: Record[Any, Any]) -> None:
 
 
 async def test_waits_longer_than_max_lock_time_lose_no_lock(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"a"])
     policy = RetryPolicy(max_attempts=10, initial=300.0, maximum=300.0)
@@ -78,7 +80,7 @@ async def test_waits_longer_than_max_lock_time_lose_no_lock(
     ("bad", "attempts"), [("hangs", 2), ("hangs", 10), ("fails", 3), ("fails", 10)]
 )
 async def test_record_held_for_too_long_costs_no_other_record_of_its_key(
-    broker: EmbeddedBroker, bad: str, attempts: int
+    broker: MemoryBroker, bad: str, attempts: int
 ) -> None:
     broker.produce("orders", [b"bad", b"a", b"b"], keys=[b"key"] * 3)
 
@@ -105,7 +107,7 @@ async def test_record_held_for_too_long_costs_no_other_record_of_its_key(
 
 
 async def test_slow_records_of_a_key_are_processed_within_a_short_max_lock_time(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     values = [b"%d" % number for number in range(10)]
     broker.produce("orders", values, keys=[b"key"] * 10)
@@ -124,21 +126,6 @@ async def test_slow_records_of_a_key_are_processed_within_a_short_max_lock_time(
     assert [] == origins(broker)
 
 
-def new_worker(
-    broker: EmbeddedBroker, handler: Any, **options: Any
-) -> ShareWorker[Any, Any]:
-    return ShareWorker(
-        "orders",
-        handler,
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        auto_offset_reset="earliest",
-        max_wait=0.1,
-        network=broker.network,
-        **{"dead_letter": DEAD, **options},
-    )
-
-
 def limit_size(broker: EmbeddedBroker, size: int) -> None:
     """Limit the source, which fits its records, and the topic of its dead letters."""
     broker.delete_topic("orders")
@@ -147,20 +134,20 @@ def limit_size(broker: EmbeddedBroker, size: int) -> None:
 
 
 async def test_reason_is_shortened_if_the_topic_cannot_take_it(
-    broker: EmbeddedBroker,
+    embedded: EmbeddedBroker,
 ) -> None:
-    limit_size(broker, 700)
-    broker.produce("orders", [b"a" * 600])
+    limit_size(embedded, 700)
+    embedded.produce("orders", [b"a" * 600])
 
     async def fail(record: Record[Any, Any]) -> None:
         raise ValueError("x" * 1000)
 
     small = DeadLetterQueue("small")
     policy = RetryPolicy(max_attempts=1)
-    async with working(broker, fail, retry=policy, dead_letter=small):
-        await until(lambda: settled(broker, 1))
+    async with working(embedded, fail, retry=policy, dead_letter=small):
+        await until(lambda: settled(embedded, 1))
 
-    (letter,) = broker.records("small")
+    (letter,) = embedded.records("small")
     origin = read_origin(letter.headers)
     assert origin is not None
     assert letter.value is None
@@ -173,7 +160,7 @@ async def test_reason_is_shortened_if_the_topic_cannot_take_it(
 )
 @pytest.mark.parametrize("first", ["returns", "fails"])
 async def test_timer_that_cancels_the_task_of_an_ended_handler_hits_no_later_record(
-    broker: EmbeddedBroker, first: str
+    broker: MemoryBroker, first: str
 ) -> None:
     broker.produce("orders", [b"first", b"a", b"b"])
 
@@ -197,11 +184,11 @@ async def test_timer_that_cancels_the_task_of_an_ended_handler_hits_no_later_rec
 
 
 async def test_fatal_error_ends_a_busy_worker(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"a"])
     handled = Handled(hang)
-    worker = new_worker(broker, handled, concurrency=1)
+    worker = new_worker(broker, "orders", handled, dead_letter=DEAD, concurrency=1)
 
     with pytest.RaisesGroup(AuthorizationError):
         async with anyio.create_task_group() as tasks:
@@ -226,7 +213,7 @@ class Unreadable(Exception):
     [Unreadable(), DeadLetter(Unreadable()), DeadLetter(400), Reject(b"bytes")],
 )
 async def test_exception_without_a_text_does_not_end_the_worker(
-    broker: EmbeddedBroker, error: Exception
+    broker: MemoryBroker, error: Exception
 ) -> None:
     broker.produce("orders", [b"bad", b"good"])
 
@@ -242,7 +229,7 @@ async def test_exception_without_a_text_does_not_end_the_worker(
 
 
 async def test_failed_attempts_are_logged_with_the_line_that_raised(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"bad"])
 
@@ -272,7 +259,7 @@ async def test_failed_attempts_are_logged_with_the_line_that_raised(
 
 
 async def test_lines_about_a_copy_name_its_origin_and_where_it_was_written(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     origin = Origin("orders", 0, 17, "billing", 1, "failed", attempts=1)
     broker.produce("orders.retry", [b"a"], headers=retry_headers(origin, 0))
@@ -307,7 +294,7 @@ async def test_lines_about_a_copy_name_its_origin_and_where_it_was_written(
 
 
 async def test_many_failures_of_one_kind_are_counted_in_the_log(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(200)])
 
@@ -331,7 +318,7 @@ async def test_many_failures_of_one_kind_are_counted_in_the_log(
 @pytest.mark.slow("a thread is reported after half a second")
 @on_real_clock
 async def test_threads_that_hang_are_limited_counted_and_named(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(20)])
     leave = threading.Event()
@@ -368,18 +355,27 @@ async def test_threads_that_hang_are_limited_counted_and_named(
     assert 3 == most
 
 
-async def test_lease_shorter_than_a_call_is_rejected(broker: EmbeddedBroker) -> None:
+async def test_lease_shorter_than_a_call_is_rejected(broker: MemoryBroker) -> None:
     with pytest.raises(ConfigurationError, match="timeout is 20 s, but max_lock_time"):
-        new_worker(broker, hang, timeout=20.0, max_lock_time=10.0)
+        new_worker(
+            broker, "orders", hang, dead_letter=DEAD, timeout=20.0, max_lock_time=10.0
+        )
     topics = [RetryTopic("orders.retry", 60.0)]
     with pytest.raises(
         ConfigurationError, match="held for up to 90 s, but max_lock_time"
     ):
-        new_worker(broker, hang, retry_topics=topics, max_lock_time=80.0)
+        new_worker(
+            broker,
+            "orders",
+            hang,
+            dead_letter=DEAD,
+            retry_topics=topics,
+            max_lock_time=80.0,
+        )
 
 
 async def test_deserializer_error_without_a_text_does_not_end_the_worker(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"bad", b"good"])
 
@@ -399,18 +395,20 @@ async def test_deserializer_error_without_a_text_does_not_end_the_worker(
 
 
 async def test_renewals_that_are_switched_off_are_noticed_once(
-    broker: EmbeddedBroker,
+    embedded: EmbeddedBroker,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(group_configs, "INTERVAL", 1.0)
-    broker.produce("orders", [b"a"])
+    embedded.produce("orders", [b"a"])
     handled = Handled(hang)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(new_worker(broker, handled).run)
+        tasks.start_soon(new_worker(embedded, "orders", handled, dead_letter=DEAD).run)
         await until(lambda: handled.calls == [b"a"])
-        broker.set_group_config("billing", {"share.renew.acknowledge.enable": "false"})
+        embedded.set_group_config(
+            "billing", {"share.renew.acknowledge.enable": "false"}
+        )
         await until(lambda: "locks are not renewed" in caplog.text)
         await anyio.sleep(5.0)  # virtual time
         tasks.cancel_scope.cancel()
@@ -419,22 +417,22 @@ async def test_renewals_that_are_switched_off_are_noticed_once(
 
 
 async def test_record_that_runs_alone_is_called_once_earlier_ones_are_confirmed(
-    broker: EmbeddedBroker,
+    embedded: EmbeddedBroker,
 ) -> None:
     """Otherwise its crash would cost records a delivery that have been processed."""
-    broker.produce("orders", [b"a", b"b", b"c"])
+    embedded.produce("orders", [b"a", b"b", b"c"])
     starts: dict[int, int | None] = {}
 
     async def note_start(record: Record[Any, Any]) -> None:
         await anyio.lowlevel.checkpoint()
-        start = broker.group("billing").partition("orders").start_offset
+        start = embedded.group("billing").partition("orders").start_offset
         starts[record.offset] = start
 
     async with ShareConsumer(
         "orders",
         group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
+        bootstrap_servers=embedded.bootstrap_servers,
+        network=embedded.network,
         acknowledgement="explicit",
         auto_offset_reset="earliest",
     ) as consumer:
@@ -442,7 +440,7 @@ async def test_record_that_runs_alone_is_called_once_earlier_ones_are_confirmed(
         for count in (3, 2):  # the first record stays locked, and has one delivery less
             for record in [await anext(records) for _ in range(count)][-2:]:
                 record.release()
-    async with working(broker, note_start):
-        await until(lambda: settled(broker, 3))
+    async with working(embedded, note_start):
+        await until(lambda: settled(embedded, 3))
 
     assert {0: 0, 1: 1, 2: 2} == starts

@@ -23,9 +23,12 @@ from sharecons.testing.virtual_time import Backend
 from sharecons.worker.machine import window
 from sharecons.worker.retry_topics import read_retry_state
 from tests.waiting import until
+from tests.worker.memory import MemoryBroker
 from tests.worker.working import Handled, settled, working
 
 pytestmark = pytest.mark.anyio
+
+BROKERS = ("memory",)
 
 
 @pytest.fixture
@@ -59,7 +62,7 @@ async def fail_one(record: Record[Any, Any]) -> None:
 
 @pytest.mark.parametrize("values", ["bytes", "memoryview"])
 async def test_record_that_would_stall_its_partition_moves_to_the_retry_topic(
-    broker: EmbeddedBroker, small_window: None, wall_clock: None, values: str
+    broker: MemoryBroker, small_window: None, wall_clock: None, values: str
 ) -> None:
     broker.produce(
         "orders",
@@ -107,7 +110,7 @@ async def test_record_that_would_stall_its_partition_moves_to_the_retry_topic(
 @pytest.mark.slow("fetches for more than a virtual minute")
 @pytest.mark.parametrize(("window_after", "moved"), [(2000, 0), (100, 1)])
 async def test_window_that_changes_is_followed_within_a_minute(
-    broker: EmbeddedBroker, window_after: int, moved: int
+    broker: MemoryBroker, window_after: int, moved: int
 ) -> None:
     """Twenty records a second follow a record that waits for 30 s: 600 in all."""
 
@@ -131,7 +134,7 @@ async def test_window_that_changes_is_followed_within_a_minute(
 
 
 async def test_attempts_in_the_retry_topic_count_towards_the_maximum(
-    broker: EmbeddedBroker, small_window: None
+    broker: MemoryBroker, small_window: None
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(100)])
     handled = Handled(fail_one)
@@ -154,7 +157,7 @@ async def test_attempts_in_the_retry_topic_count_towards_the_maximum(
 
 
 async def test_without_a_retry_topic_the_record_is_released_with_one_warning(
-    broker: EmbeddedBroker, small_window: None, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, small_window: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(100)])
     deliveries: list[int] = []
@@ -176,7 +179,7 @@ async def test_without_a_retry_topic_the_record_is_released_with_one_warning(
 
 
 async def test_record_that_cannot_keep_its_lock_moves_to_the_retry_topic(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.set_group_config(
         "billing",
@@ -205,7 +208,7 @@ async def test_record_that_cannot_keep_its_lock_moves_to_the_retry_topic(
 
 
 async def test_record_that_began_to_wait_moves_when_the_rate_rises(
-    broker: EmbeddedBroker, small_window: None
+    broker: MemoryBroker, small_window: None
 ) -> None:
     broker.produce("orders", [b"0"])
     policy = RetryPolicy(max_attempts=2, initial=30.0, maximum=30.0)
@@ -231,7 +234,7 @@ async def test_record_that_began_to_wait_moves_when_the_rate_rises(
 
 
 async def test_records_with_key_order_wait_in_place(
-    broker: EmbeddedBroker, small_window: None
+    broker: MemoryBroker, small_window: None
 ) -> None:
     broker.produce("orders", [b"%d" % n for n in range(100)], keys=[b"key"] * 100)
     handled = Handled(fail_one)
@@ -246,7 +249,7 @@ async def test_records_with_key_order_wait_in_place(
 
 
 async def test_stopping_worker_moves_waiting_records_to_the_retry_topic(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"0"])
     policy = RetryPolicy(max_attempts=2, initial=30.0, maximum=30.0)
@@ -276,7 +279,7 @@ async def test_stopping_worker_moves_waiting_records_to_the_retry_topic(
 
 @pytest.mark.slow("thousands of records")
 async def test_undue_records_of_a_retry_topic_block_no_others(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     due = b"%d" % ((time.time() + 600) * 1000)
     names = {"topic": b"orders", "partition": b"0", "offset": b"1", "group": b"billing"}
@@ -303,7 +306,7 @@ async def test_undue_records_of_a_retry_topic_block_no_others(
 
 
 async def test_copy_that_cannot_be_written_leaves_the_record_held(
-    broker: EmbeddedBroker, small_window: None
+    broker: MemoryBroker, small_window: None
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(100)])
     fault = broker.faults.on("Produce", times=None).refuse("NOT_ENOUGH_REPLICAS")
@@ -320,14 +323,14 @@ async def test_copy_that_cannot_be_written_leaves_the_record_held(
 
 
 async def test_record_that_the_retry_topic_rejects_is_released(
-    broker: EmbeddedBroker, small_window: None
+    embedded: EmbeddedBroker, small_window: None
 ) -> None:
     # The copy has more headers than the record, which just fits.
-    broker.delete_topic("orders")
+    embedded.delete_topic("orders")
     for topic in ("orders", "small"):
-        broker.create_topic(topic, 1, config={"max.message.bytes": 1000})
+        embedded.create_topic(topic, 1, config={"max.message.bytes": 1000})
     for number in range(100):
-        broker.produce("orders", [b"%d" % number + b"x" * 900])
+        embedded.produce("orders", [b"%d" % number + b"x" * 900])
     deliveries: list[int] = []
 
     async def fail_once(record: Record[Any, Any]) -> None:
@@ -337,9 +340,9 @@ async def test_record_that_the_retry_topic_rejects_is_released(
                 raise Retry(after=0.5)
 
     async with working(
-        broker, fail_once, retry=SLOW, retry_topics=[RetryTopic("small", 0.5)]
+        embedded, fail_once, retry=SLOW, retry_topics=[RetryTopic("small", 0.5)]
     ) as worker:
-        await until(lambda: settled(broker, 100))
+        await until(lambda: settled(embedded, 100))
         assert 1 == worker.stats.released
 
     assert [1, 2] == deliveries

@@ -16,9 +16,18 @@ from sharecons import Record, Retry, ShareWorker
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
-from tests.worker.working import QUICK, Handled, on_real_clock, settled, working
+from tests.worker.memory import MemoryBroker
+from tests.worker.working import (
+    Handled,
+    new_worker,
+    on_real_clock,
+    settled,
+    working,
+)
 
 pytestmark = pytest.mark.anyio
+
+BROKERS = ("memory",)
 
 
 @pytest.fixture
@@ -26,23 +35,7 @@ def anyio_backend(virtual_clock: Backend) -> Backend:
     return virtual_clock
 
 
-def new_worker(
-    broker: EmbeddedBroker, handler: Any, *, topic: str = "orders", **options: Any
-) -> ShareWorker[Any, Any]:
-    return ShareWorker(
-        topic,
-        handler,
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        auto_offset_reset="earliest",
-        max_wait=0.1,
-        network=broker.network,
-        retry=QUICK,
-        **options,
-    )
-
-
-async def deliveries(broker: EmbeddedBroker, count: int) -> Counter[int]:
+async def deliveries(broker: MemoryBroker, count: int) -> Counter[int]:
     """Handle the next `count` records; return how many have each delivery count."""
     handled: list[int] = []
 
@@ -56,7 +49,7 @@ async def deliveries(broker: EmbeddedBroker, count: int) -> Counter[int]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_signal_lets_handlers_finish(
-    broker: EmbeddedBroker, number: signal.Signals
+    broker: MemoryBroker, number: signal.Signals
 ) -> None:
     broker.produce("orders", [b"a"])
 
@@ -64,7 +57,7 @@ async def test_signal_lets_handlers_finish(
         os.kill(os.getpid(), number)
         await anyio.sleep(0.5)
 
-    worker = new_worker(broker, send_signal)
+    worker = new_worker(broker, "orders", send_signal)
     with anyio.fail_after(20):
         await worker.run()
 
@@ -72,7 +65,7 @@ async def test_signal_lets_handlers_finish(
     assert 1 == worker.stats.accepted
 
 
-async def test_second_signal_cancels_handlers(broker: EmbeddedBroker) -> None:
+async def test_second_signal_cancels_handlers(broker: MemoryBroker) -> None:
     broker.produce("orders", [b"a"])
     ends: list[str] = []
 
@@ -85,7 +78,7 @@ async def test_second_signal_cancels_handlers(broker: EmbeddedBroker) -> None:
         finally:
             ends.append("cancelled")
 
-    worker = new_worker(broker, hang, shutdown_grace=50.0)
+    worker = new_worker(broker, "orders", hang, shutdown_grace=50.0)
     with anyio.fail_after(20):
         await worker.run()
 
@@ -94,13 +87,13 @@ async def test_second_signal_cancels_handlers(broker: EmbeddedBroker) -> None:
     assert 1 == worker.stats.released
 
 
-async def test_signals_reach_all_workers_of_the_process(broker: EmbeddedBroker) -> None:
+async def test_signals_reach_all_workers_of_the_process(broker: MemoryBroker) -> None:
     broker.produce("orders", [b"a"])
     broker.produce("orders.retry", [b"b"])
     before = [*map(signal.getsignal, (signal.SIGTERM, signal.SIGINT))]
     hanging = Handled(lambda record: anyio.sleep(60))
     workers = [
-        new_worker(broker, hanging, shutdown_grace=50.0, topic=topic)
+        new_worker(broker, topic, hanging, shutdown_grace=50.0)
         for topic in ("orders", "orders.retry")
     ]
 
@@ -147,10 +140,10 @@ async def test_worker_in_a_thread_runs_without_signals(
 
 
 async def test_worker_with_handle_signals_false_sets_no_signal_handler(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     received: list[int] = []
-    worker = new_worker(broker, Handled(), handle_signals=False)
+    worker = new_worker(broker, "orders", Handled(), handle_signals=False)
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)
@@ -167,7 +160,7 @@ async def test_worker_with_handle_signals_false_sets_no_signal_handler(
 
 
 @pytest.mark.slow("thousands of records")
-async def test_stopping_under_load_uses_up_no_delivery(broker: EmbeddedBroker) -> None:
+async def test_stopping_under_load_uses_up_no_delivery(broker: MemoryBroker) -> None:
     count = 3000
     for first in range(0, count, 100):
         broker.produce("orders", [b"%d" % n for n in range(first, first + 100)])
@@ -183,7 +176,7 @@ async def test_stopping_under_load_uses_up_no_delivery(broker: EmbeddedBroker) -
 
 
 @on_real_clock
-async def test_thread_that_exceeds_the_grace_is_left(broker: EmbeddedBroker) -> None:
+async def test_thread_that_exceeds_the_grace_is_left(broker: MemoryBroker) -> None:
     broker.produce("orders", [b"a"])
     started, leave = threading.Event(), threading.Event()
 
@@ -200,8 +193,8 @@ async def test_thread_that_exceeds_the_grace_is_left(broker: EmbeddedBroker) -> 
     assert not settled(broker, 1)
 
 
-async def test_stop_before_the_start_ends_the_run(broker: EmbeddedBroker) -> None:
-    worker = new_worker(broker, Handled())
+async def test_stop_before_the_start_ends_the_run(broker: MemoryBroker) -> None:
+    worker = new_worker(broker, "orders", Handled())
     worker.stop()
 
     with anyio.fail_after(10):
@@ -209,11 +202,11 @@ async def test_stop_before_the_start_ends_the_run(broker: EmbeddedBroker) -> Non
 
 
 async def test_cancelled_run_releases_the_records_that_are_not_settled(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(50)])
     handled = Handled(lambda record: anyio.sleep(60))
-    worker = new_worker(broker, handled, concurrency=10)
+    worker = new_worker(broker, "orders", handled, concurrency=10)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(worker.run)
@@ -229,7 +222,7 @@ async def test_cancelled_run_releases_the_records_that_are_not_settled(
 @on_real_clock
 @pytest.mark.parametrize("method", ["stop", "stop_now"])
 async def test_stop_in_another_thread_stops_the_worker(
-    broker: EmbeddedBroker, method: str
+    broker: MemoryBroker, method: str
 ) -> None:
     broker.produce("orders", [b"a"])
     handled = Handled()
@@ -245,7 +238,7 @@ async def pass_through(attempt: object, call_next: Callable[[], Any]) -> None:
 
 @pytest.mark.parametrize("middleware", [(), (pass_through,)])
 async def test_record_of_a_handler_that_catches_its_cancellation_is_released(
-    broker: EmbeddedBroker, middleware: Any
+    broker: MemoryBroker, middleware: Any
 ) -> None:
     broker.produce("orders", [b"a"])
 
@@ -265,7 +258,7 @@ async def test_record_of_a_handler_that_catches_its_cancellation_is_released(
 
 
 async def test_record_of_a_handler_that_ends_in_a_shield_is_accepted(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"a"])
 
@@ -286,7 +279,7 @@ async def test_record_of_a_handler_that_ends_in_a_shield_is_accepted(
 
 
 async def test_cancelled_handler_has_the_lost_lock_as_the_reason(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     config = {
         "share.record.lock.duration.ms": 1000,
@@ -315,7 +308,7 @@ async def test_cancelled_handler_has_the_lost_lock_as_the_reason(
 
 
 async def test_stopping_releases_the_records_behind_a_waiting_one_of_their_key(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"%d" % n for n in range(6)], keys=[b"a", b"b"] * 3)
     order: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Running a worker on the embedded broker."""
+"""Running a worker on the embedded broker, or in memory."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -8,14 +8,47 @@ import anyio
 import pytest
 
 from sharecons import Record, RetryPolicy, ShareWorker
+from sharecons.member.record_source import RecordSource
+from sharecons.member.source_options import SourceOptions
 from sharecons.testing import EmbeddedBroker
+from tests.worker.memory import MemoryBroker, MemoryProducer
+from tests.worker.memory_source import MemorySource
 
-__all__ = ["QUICK", "Handled", "on_real_clock", "settled", "working"]
+__all__ = [
+    "QUICK",
+    "AnyBroker",
+    "Handled",
+    "new_worker",
+    "on_real_clock",
+    "settled",
+    "working",
+]
+
+AnyBroker = EmbeddedBroker | MemoryBroker
 
 QUICK = RetryPolicy(max_attempts=3, initial=0.05, maximum=0.2)
 
 on_real_clock = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 """For tests with threads, in modules whose other tests have a virtual clock."""
+
+
+class MemoryWorker(ShareWorker[Any, Any]):
+    """A worker whose records, and copies, are in memory.
+
+    Attributes:
+        source: its source, for faults.
+    """
+
+    def __init__(self, broker: MemoryBroker, *arguments: Any, **options: Any) -> None:
+        self._memory = broker
+        super().__init__(*arguments, **options)
+
+    def _new_source(self, options: SourceOptions) -> RecordSource:
+        self.source = MemorySource(self._memory, options)
+        return self.source
+
+    def _new_producer(self) -> Any:
+        return MemoryProducer(self._memory)
 
 
 class Handled:
@@ -24,7 +57,7 @@ class Handled:
     def __init__(
         self, act: Callable[[Record[Any, Any]], Awaitable[object]] | None = None
     ) -> None:
-        self.calls: list[bytes] = []
+        self.calls: list[Any] = []
         self.running = 0
         self.max_running = 0
         self._act = act
@@ -40,28 +73,35 @@ class Handled:
             self.running -= 1
 
 
+def new_worker(
+    broker: AnyBroker, *arguments: Any, **options: Any
+) -> ShareWorker[Any, Any]:
+    """Return a worker of the group "billing"."""
+    options = {
+        "group_id": "billing",
+        "auto_offset_reset": "earliest",
+        "max_wait": 0.1,
+        "retry": QUICK,
+        **options,
+    }
+    if isinstance(broker, MemoryBroker):
+        return MemoryWorker(broker, *arguments, **options)
+    servers, network = broker.bootstrap_servers, broker.network
+    return ShareWorker(
+        *arguments, bootstrap_servers=servers, network=network, **options
+    )
+
+
 @asynccontextmanager
 async def working(
-    broker: EmbeddedBroker,
+    broker: AnyBroker,
     handler: Any,
     *,
     within: float = 30.0,
     **options: Any,
 ) -> AsyncIterator[ShareWorker[Any, Any]]:
     """Run a worker until the block ends; then it stops, within these seconds in all."""
-    worker = ShareWorker(
-        "orders",
-        handler,
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
-        **{
-            "auto_offset_reset": "earliest",
-            "max_wait": 0.1,
-            "retry": QUICK,
-            **options,
-        },
-    )
+    worker = new_worker(broker, "orders", handler, **options)
     with anyio.fail_after(within):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)
@@ -71,7 +111,7 @@ async def working(
                 worker.stop()
 
 
-def settled(broker: EmbeddedBroker, count: int) -> bool:
+def settled(broker: AnyBroker, count: int) -> bool:
     """Return whether the first records of "orders", and no others, are settled."""
     try:
         group = broker.group("billing")
