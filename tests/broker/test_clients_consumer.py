@@ -30,7 +30,7 @@ def sizes(*consumers):
     return [len(consumer.assignment()) for consumer in consumers]
 
 
-@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
 def test_second_member_gets_half_and_returns_it(clients, admin, topic, strategy):
     group, moves = new_name("group"), []
 

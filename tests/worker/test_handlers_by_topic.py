@@ -12,7 +12,6 @@ from sharecons import (
     HandlerBatch,
     Record,
     RetryPolicy,
-    RetryTopic,
     ShareWorker,
 )
 from sharecons.errors import ConfigurationError, ConsumerStateError
@@ -150,42 +149,6 @@ async def test_decorated_functions_handle_records_and_batches(
 
     assert [2] == sizes
     assert [b"3", b"4"] == sorted(handled)
-
-
-@pytest.mark.slow("a minute of a worker, on a virtual clock")
-async def test_retried_record_of_a_retry_topic_returns_to_its_handler(
-    topics: EmbeddedBroker,
-) -> None:
-    topics.produce("refunds", [b"1"])
-    calls: list[str] = []
-
-    async def on_order(record: Record[Any, Any]) -> None:
-        calls.append("orders")
-
-    async def on_refund(record: Record[Any, Any]) -> None:
-        calls.append(record.topic)
-        if record.topic == "refunds":
-            raise ValueError("later")
-
-    worker = new_worker(
-        topics,
-        {
-            "orders": on_order,
-            "refunds": Handler(
-                on_refund,
-                retry=RetryPolicy(initial=60.0, maximum=60.0, jitter=0.0),
-                retry_topics=[RetryTopic("refunds.retry", 60.0)],
-                max_lock_time=100.0,
-            ),
-        },
-    )
-    topics.set_group_config("billing", {"share.partition.max.record.locks": 100})
-    async with worker:
-        assert ("orders", "refunds", "refunds.retry") == worker.subscription
-        await until(lambda: worker.stats.accepted == 1, within=200, pause=1.0)
-
-    assert {"refunds", calls[-1]} == {*calls}
-    assert "orders" not in calls
 
 
 async def test_stop_on_error_of_one_handler_ends_the_worker(

@@ -129,6 +129,7 @@ async def test_record_of_a_retry_topic_returns_to_its_handler(
     for name in routes:
         broker.produce(name, [b"failed"])
     async with working_routes(broker, routes) as worker:
+        assert {"invoices", "refunds", "later", other} == {*worker.subscription}
         await until(lambda: worker.stats.accepted == 2, within=60.0)
         assert 2 == worker.stats.moved
 
