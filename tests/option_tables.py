@@ -97,7 +97,7 @@ def _help(parser: argparse.ArgumentParser, action: Any) -> str:
 PAGES = {
     DOCS / "worker.md": {"worker": worker_table},
     DOCS / "consumer-running.md": {"member": member_table},
-    DOCS / "command-line.md": {
+    DOCS / "command-line-run.md": {
         "run worker": lambda: run_table("worker"),
         "run processes": lambda: run_table("processes"),
     },
