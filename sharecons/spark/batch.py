@@ -13,7 +13,7 @@ from sharecons.spark.factory import TAKEOVER_TIMEOUT, create_driver, create_stor
 from sharecons.spark.ledger import AcquiredRange, Ledger
 from sharecons.spark.load_lock import LoadLock
 from sharecons.spark.loads import Load
-from sharecons.spark.options import SourceOptions
+from sharecons.spark.options import QueryOptions
 from sharecons.spark.planning import IdleTimeout, plan_tasks
 from sharecons.spark.store import Store
 
@@ -38,12 +38,10 @@ class BatchQuery:
 
     def __init__(
         self,
-        options: SourceOptions,
+        options: QueryOptions,
         load_id: str,
         store: Store | None = None,
-        driver_factory: Callable[
-            [SourceOptions, Store, Ledger], Driver
-        ] = create_driver,
+        driver_factory: Callable[[QueryOptions, Store, Ledger], Driver] = create_driver,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options

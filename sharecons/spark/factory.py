@@ -13,7 +13,7 @@ from sharecons.spark.driver import Driver
 from sharecons.spark.hadoop_conf import check_location
 from sharecons.spark.ledger import Ledger
 from sharecons.spark.load_lock import LoadLock
-from sharecons.spark.options import SourceOptions, load_security
+from sharecons.spark.options import QueryOptions, load_security
 from sharecons.spark.store import Store
 from sharecons.version import VERSION
 
@@ -46,7 +46,7 @@ class OpenedDriver(NamedTuple):
     finished: int = 0
 
 
-def open_driver(options: SourceOptions, lock: LoadLock | None = None) -> OpenedDriver:
+def open_driver(options: QueryOptions, lock: LoadLock | None = None) -> OpenedDriver:
     """Open the ledger, join the group, and start to acquire.
 
     Raises:
@@ -65,7 +65,7 @@ def open_driver(options: SourceOptions, lock: LoadLock | None = None) -> OpenedD
     return OpenedDriver(driver, store.identity.ledger_id, store.finished)
 
 
-def create_store(options: SourceOptions, lock: LoadLock | None = None) -> Store:
+def create_store(options: QueryOptions, lock: LoadLock | None = None) -> Store:
     """Return the store of a query's ledger, which is not opened yet.
 
     Raises:
@@ -75,7 +75,7 @@ def create_store(options: SourceOptions, lock: LoadLock | None = None) -> Store:
     return Store(options.ledger_location, options.ledger_options, lock)
 
 
-def create_driver(options: SourceOptions, store: Store, ledger: Ledger) -> Driver:
+def create_driver(options: QueryOptions, store: Store, ledger: Ledger) -> Driver:
     """Return a driver, not started yet, for the ledger that the store has opened."""
     return Driver(
         _member_config(options, store.member_id),
@@ -93,7 +93,7 @@ def create_driver(options: SourceOptions, store: Store, ledger: Ledger) -> Drive
     )
 
 
-def _create_cluster(options: SourceOptions) -> Cluster:
+def _create_cluster(options: QueryOptions) -> Cluster:
     return Cluster(
         parse_bootstrap(options.bootstrap_servers),
         client_id=options.client_id,
@@ -102,7 +102,7 @@ def _create_cluster(options: SourceOptions) -> Cluster:
     )
 
 
-def _create_admin(options: SourceOptions) -> ShareGroupAdmin:
+def _create_admin(options: QueryOptions) -> ShareGroupAdmin:
     return ShareGroupAdmin(
         bootstrap_servers=options.bootstrap_servers,
         client_id=options.client_id,
@@ -111,7 +111,7 @@ def _create_admin(options: SourceOptions) -> ShareGroupAdmin:
     )
 
 
-def _member_config(options: SourceOptions, member_id: str) -> MemberConfig:
+def _member_config(options: QueryOptions, member_id: str) -> MemberConfig:
     return MemberConfig(
         settings=FetchSettings(
             group_id=options.group_id,

@@ -19,11 +19,11 @@ from sharecons.spark.ledger_options import parse_ledger_option
 from sharecons.spark.refused_options import reason_against
 from sharecons.spark.units import parse_duration, parse_size
 
-__all__ = ["SourceOptions", "load_security", "read_options"]
+__all__ = ["QueryOptions", "load_security", "read_options"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceOptions:
+class QueryOptions:
     """The parsed options of one query; times in seconds.
 
     Attributes:
@@ -69,7 +69,7 @@ class SourceOptions:
     ledger_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-def read_options(given: Mapping[str, str], *, streaming: bool = True) -> SourceOptions:
+def read_options(given: Mapping[str, str], *, streaming: bool = True) -> QueryOptions:
     """Parse a query's options.
 
     Raises:
@@ -90,7 +90,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool = True) -> SourceO
             option = _OPTIONS[key]
             read[option.attribute] = option.read(option.name, value)
     _check_present(read, any_given=bool(given))
-    options = SourceOptions(**read)
+    options = QueryOptions(**read)
     _check_combinations(options, lower, streaming=streaming)
     return options
 
@@ -108,7 +108,7 @@ SECURITY_PREFIXES: Final = (
 
 
 def load_security(properties: Mapping[str, str]) -> Security | None:
-    """Return the client settings for `SourceOptions.security`; None if it is empty.
+    """Return the client settings for `QueryOptions.security`; None if it is empty.
 
     Reads the files that it names.
 
@@ -330,7 +330,7 @@ _HINTS: Final[Mapping[str, str]] = {
 
 
 def _check_combinations(
-    options: SourceOptions, lower: Mapping[str, object], *, streaming: bool
+    options: QueryOptions, lower: Mapping[str, object], *, streaming: bool
 ) -> None:
     min_offsets, max_offsets = (
         options.min_offsets_per_trigger,
@@ -369,7 +369,7 @@ def _check_security(properties: Mapping[str, str]) -> None:
     load_security(properties)
 
 
-def _check_positions(options: SourceOptions) -> None:
+def _check_positions(options: QueryOptions) -> None:
     start, end = options.starting_position, options.ending_position
     if end is None:
         return

@@ -42,7 +42,7 @@ from sharecons.log import get_logger
 from sharecons.producer.client import Producer
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
-from sharecons.spark.options import SourceOptions, load_security, read_options
+from sharecons.spark.options import QueryOptions, load_security, read_options
 
 __all__ = ["BatchOutcomes", "OutcomeWriter"]
 
@@ -155,7 +155,7 @@ class OutcomeWriter:
 class DeadLetterTask:
     """Writes the dead letters of one task; called by executors."""
 
-    options: SourceOptions
+    options: QueryOptions
     queue: DeadLetterQueue
 
     def __call__(self, rows: Iterable[Any]) -> None:
@@ -230,7 +230,7 @@ def _bytes(value: bytearray | None) -> bytes | None:
     return None if value is None else bytes(value)
 
 
-def _check_queue(options: SourceOptions, queue: DeadLetterQueue) -> None:
+def _check_queue(options: QueryOptions, queue: DeadLetterQueue) -> None:
     if not options.include_headers:
         raise ConfigurationError(
             "includeHeaders must be true: a dead letter has the record's headers"
@@ -244,7 +244,7 @@ def _check_queue(options: SourceOptions, queue: DeadLetterQueue) -> None:
     anyio.run(_check_topic, options, queue.topic)
 
 
-async def _check_topic(options: SourceOptions, topic: str) -> None:
+async def _check_topic(options: QueryOptions, topic: str) -> None:
     async with ShareGroupAdmin(
         bootstrap_servers=options.bootstrap_servers,
         client_id=options.client_id,

@@ -23,7 +23,7 @@ from sharecons.spark import errors as spark_errors
 from sharecons.spark.factory import TAKEOVER_TIMEOUT
 from sharecons.spark.ledger import AcquiredRange
 from sharecons.spark.load_lock import Address, LoadLock
-from sharecons.spark.options import SourceOptions
+from sharecons.spark.options import QueryOptions
 from sharecons.spark.shared_query import OWNER, Query, SharedQuery, in_use_error
 from sharecons.spark.stream import StreamQuery
 
@@ -39,9 +39,9 @@ _log = get_logger(__name__)
 
 
 def open_query(
-    options: SourceOptions,
+    options: QueryOptions,
     load_id: str,
-    opener: Callable[[SourceOptions, LoadLock], Query] = StreamQuery,
+    opener: Callable[[QueryOptions, LoadLock], Query] = StreamQuery,
     timeout: float = TAKEOVER_TIMEOUT,
 ) -> "OwnedQuery | AttachedQuery":
     """Open the ledger, or attach to the reader of the same query that has opened it.

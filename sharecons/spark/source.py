@@ -37,7 +37,7 @@ from pyspark.sql.types import StructType
 
 from sharecons.errors import ConfigurationError
 from sharecons.spark.batch import BatchQuery
-from sharecons.spark.options import SourceOptions, read_options
+from sharecons.spark.options import QueryOptions, read_options
 from sharecons.spark.pickling import Reduced, reduce_for_workers
 from sharecons.spark.planning import ALL_OFFSETS
 from sharecons.spark.query_link import open_query
@@ -100,7 +100,7 @@ class ShareGroupDataSource(DataSource):
         return self.create_stream_reader(options, self._load_id)
 
     def create_stream_reader(
-        self, options: SourceOptions, load_id: str
+        self, options: QueryOptions, load_id: str
     ) -> "ShareGroupStreamReader":
         """Return the reader of a stream; subclasses can return a reader of their own.
 
@@ -114,7 +114,7 @@ class ShareGroupDataSource(DataSource):
 class ShareGroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The reader of a stream; passes Spark's calls on to a `Query`."""
 
-    def __init__(self, options: SourceOptions, load_id: str | None = None) -> None:
+    def __init__(self, options: QueryOptions, load_id: str | None = None) -> None:
         self._options = options
         self._load_id = load_id
         self._query: Query | None = None
@@ -211,7 +211,7 @@ class ShareGroupBatchReader(DataSourceReader):
         load_id: the id of the `load()` in the ledger.
     """
 
-    def __init__(self, options: SourceOptions, load_id: str) -> None:
+    def __init__(self, options: QueryOptions, load_id: str) -> None:
         self._options = options
         self.load_id = load_id
 
@@ -231,7 +231,7 @@ class ShareGroupBatchReader(DataSourceReader):
         )
 
 
-def default_limit(options: SourceOptions) -> ReadLimit:
+def default_limit(options: QueryOptions) -> ReadLimit:
     """Return the limit of a batch that the options set."""
     max_offsets, min_offsets = (
         options.max_offsets_per_trigger,
@@ -245,7 +245,7 @@ def default_limit(options: SourceOptions) -> ReadLimit:
 
 
 def _batch_limits(
-    limit: ReadLimit, options: SourceOptions
+    limit: ReadLimit, options: QueryOptions
 ) -> tuple[int | None, int | None]:
     """Return the maximum and the minimum of a batch, in offsets.
 

@@ -11,7 +11,7 @@ from sharecons.spark.errors import LedgerLostError
 from sharecons.spark.factory import OpenedDriver, open_driver
 from sharecons.spark.ledger import AcquiredRange, describe_ranges
 from sharecons.spark.load_lock import LoadLock
-from sharecons.spark.options import SourceOptions
+from sharecons.spark.options import QueryOptions
 from sharecons.spark.planning import (
     ALL_OFFSETS,
     AvailableNowTarget,
@@ -43,9 +43,9 @@ class StreamQuery:
 
     def __init__(
         self,
-        options: SourceOptions,
+        options: QueryOptions,
         lock: LoadLock | None = None,
-        opener: Callable[[SourceOptions, LoadLock | None], OpenedDriver] = open_driver,
+        opener: Callable[[QueryOptions, LoadLock | None], OpenedDriver] = open_driver,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options

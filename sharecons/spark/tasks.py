@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql.datasource import InputPartition
 
 from sharecons.spark.ledger import AcquiredRange
-from sharecons.spark.options import SourceOptions, load_security
+from sharecons.spark.options import QueryOptions, load_security
 
 __all__ = ["RangesPartition", "options_for_tasks", "read_partition"]
 
@@ -21,7 +21,7 @@ class RangesPartition(InputPartition):
         self.ranges = tuple(ranges)
 
 
-def read_partition(partition: RangesPartition, options: SourceOptions) -> Iterator[Any]:
+def read_partition(partition: RangesPartition, options: QueryOptions) -> Iterator[Any]:
     """Yield the records of a task's ranges as Arrow record batches.
 
     Raises:
@@ -55,7 +55,7 @@ def _freeze_objects() -> None:
         gc.freeze()
 
 
-def options_for_tasks(options: SourceOptions) -> SourceOptions:
+def options_for_tasks(options: QueryOptions) -> QueryOptions:
     """Return the options without the credentials of the ledger's storage.
 
     Tasks do not read the ledger. They connect to the brokers, so the options for TLS
