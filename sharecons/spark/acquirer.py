@@ -22,15 +22,12 @@ from anyio.to_thread import run_sync
 from sharecons._record import AcknowledgeType
 from sharecons.errors import AuthorizationError, ConnectionFailedError, fresh
 from sharecons.log import get_logger
-from sharecons.member.group_setup import OffsetReset
 from sharecons.member.settings import MemberSettings
 from sharecons.member.share_source import ShareSource
 from sharecons.member.source_options import SourceOptions
-from sharecons.net.cluster import Cluster
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
-from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.spark.acquirer_stats import AcquirerStats
 from sharecons.spark.errors import LedgerTakenError
 from sharecons.spark.ledger import AcquiredRange
@@ -38,7 +35,6 @@ from sharecons.spark.ledger import AcquiredRange
 __all__ = ["Acquirer", "LedgerWriter", "MemberConfig"]
 
 CLOSE_TIMEOUT: Final = 10.0
-CONNECT_TIMEOUT: Final = 10.0
 
 _log = get_logger(__name__)
 
@@ -61,20 +57,17 @@ class LedgerWriter(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberConfig:
-    """Settings of the group membership; times in seconds.
+    """The query's member.
 
     Attributes:
+        settings: how it connects, joins its group and fetches.
         topic_pattern: the regular expression of `subscribePattern`; then `topics` is
             empty, and `Acquirer.subscribe` is called with the topics that match.
     """
 
-    settings: FetchSettings
+    settings: MemberSettings
     topics: tuple[str, ...]
     topic_pattern: str | None = None
-    offset_reset: str | None = None
-    rack: str | None = None
-    request_timeout: float = 30.0
-    enable_metrics_push: bool = True
 
 
 @dataclass(eq=False)
@@ -89,7 +82,6 @@ class Acquirer:
     """
 
     config: MemberConfig
-    cluster: Cluster
     ledger_writer: LedgerWriter
     on_change: Callable[[], None]
     stats: AcquirerStats = field(default_factory=AcquirerStats)
@@ -103,6 +95,7 @@ class Acquirer:
         self._write_lock = anyio.Lock()
         self._stopping = False
         self._topics = self.config.topics
+        self._group_id = self.config.settings.fetch.group_id
         self._is_subscribed = False
 
     # Called by the driver.
@@ -143,7 +136,7 @@ class Acquirer:
         assigned = source is not None and source.assignment
         if not assigned and not self.stats.acquired:
             raise ConnectionFailedError(
-                f"group {self.config.settings.group_id!r} assigned no partition to "
+                f"group {self._group_id!r} assigned no partition to "
                 "this query within idleTimeout; start it again, or make that longer"
             )
 
@@ -180,19 +173,9 @@ class Acquirer:
             raise self.error
 
     def _new_source(self) -> ShareSource:
-        config = self.config
-        settings = MemberSettings(
-            fetch=config.settings,
-            cluster=self.cluster,
-            auto_offset_reset=OffsetReset(config.offset_reset),
-            client_rack=config.rack,
-            connect_timeout=CONNECT_TIMEOUT,
-            request_timeout=config.request_timeout,
-            enable_metrics_push=config.enable_metrics_push,
-        )
         return ShareSource(
             SourceOptions(
-                settings=settings,
+                settings=self.config.settings,
                 start_tasks=self._start_tasks,
                 on_acknowledged=self.on_ack_results,
                 on_changed=self._on_changed,
@@ -231,7 +214,7 @@ class Acquirer:
         self.last_error = error
         _log.warning(
             "error while acquiring; retrying",
-            group=self.config.settings.group_id,
+            group=self._group_id,
             reason=str(error),
         )
 
@@ -254,7 +237,7 @@ class Acquirer:
         fetches leave more CPU to Spark (a third less here).
         """
         room = self.ledger_writer.room
-        max_records = self.config.settings.max_records
+        max_records = self.config.settings.fetch.max_records
         if room <= 0:
             source.demand.nothing()
         else:

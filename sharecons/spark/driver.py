@@ -17,7 +17,6 @@ from anyio.from_thread import BlockingPortal
 from sharecons.admin.client import ShareGroupAdmin
 from sharecons.errors import ClosedError, ConnectionFailedError, fresh
 from sharecons.log import get_logger
-from sharecons.net.cluster import Cluster
 from sharecons.net.io.event_loop import AutoResetEvent
 from sharecons.spark.acquirer import Acquirer, MemberConfig
 from sharecons.spark.ahead_limit import AheadLimit
@@ -56,7 +55,6 @@ class Driver:
     def __init__(
         self,
         config: MemberConfig,
-        cluster: Cluster,
         admin: ShareGroupAdmin,
         ledger: Ledger,
         store: LedgerStore,
@@ -75,7 +73,7 @@ class Driver:
         self._finished = FinishedMark(store)
         self._trim_requested = AutoResetEvent()
         self._idle_since = time.monotonic()
-        self._acquirer = Acquirer(config, cluster, self, self._notify)
+        self._acquirer = Acquirer(config, self, self._notify)
         self._watch = GroupWatch(
             admin,
             config,

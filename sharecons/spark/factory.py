@@ -5,6 +5,8 @@ from typing import Final, NamedTuple
 
 from sharecons.admin.client import ShareGroupAdmin
 from sharecons.config.validation import parse_bootstrap
+from sharecons.member.group_setup import OffsetReset
+from sharecons.member.settings import MemberSettings
 from sharecons.net.cluster import Cluster
 from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.spark.acquirer import MemberConfig
@@ -79,7 +81,6 @@ def create_driver(options: QueryOptions, store: Store, ledger: Ledger) -> Driver
     """Return a driver, not started yet, for the ledger that the store has opened."""
     return Driver(
         _member_config(options, store.member_id),
-        _create_cluster(options),
         _create_admin(options),
         ledger,
         store,
@@ -112,20 +113,23 @@ def _create_admin(options: QueryOptions) -> ShareGroupAdmin:
 
 
 def _member_config(options: QueryOptions, member_id: str) -> MemberConfig:
-    return MemberConfig(
-        settings=FetchSettings(
-            group_id=options.group_id,
-            member_id=member_id,
-            max_wait=options.max_wait,
-            min_bytes=options.min_bytes,
-            max_bytes=options.max_bytes,
-            max_records=options.max_records,
-            record_limit=False,
-        ),
-        topics=options.topics,
-        topic_pattern=options.topic_pattern,
-        offset_reset=options.offset_reset,
-        rack=options.client_rack,
-        enable_metrics_push=options.enable_metrics_push,
+    fetch = FetchSettings(
+        group_id=options.group_id,
+        member_id=member_id,
+        max_wait=options.max_wait,
+        min_bytes=options.min_bytes,
+        max_bytes=options.max_bytes,
+        max_records=options.max_records,
+        record_limit=False,
+    )
+    settings = MemberSettings(
+        fetch=fetch,
+        cluster=_create_cluster(options),
+        auto_offset_reset=OffsetReset(options.offset_reset),
+        client_rack=options.client_rack,
         request_timeout=options.request_timeout,
+        enable_metrics_push=options.enable_metrics_push,
+    )
+    return MemberConfig(
+        settings=settings, topics=options.topics, topic_pattern=options.topic_pattern
     )

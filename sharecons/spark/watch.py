@@ -70,7 +70,7 @@ class GroupWatch:
         self.target: AvailableNowTarget | None = None
         self.extended_at = 0.0
         self._admin = admin
-        self._group_id = config.settings.group_id
+        self._group_id = config.settings.fetch.group_id
         self._ledger = ledger
         self._allow_topic_loss = allow_topic_loss
         self._changed = changed

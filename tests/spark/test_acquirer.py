@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from sharecons.member.settings import MemberSettings
 from sharecons.net.cluster import Cluster
 from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.protocol.partitions import Endpoint
@@ -49,7 +50,7 @@ async def test_last_deliveries_that_end_before_the_ledger_has_them_are_logged(ca
 
 
 def new_acquirer(broker, network):
-    settings = FetchSettings(
+    fetch = FetchSettings(
         group_id=GROUP,
         member_id="AAAAAAAAQACAAAAAAAAAAA",
         max_wait=0.5,
@@ -62,5 +63,6 @@ def new_acquirer(broker, network):
     cluster = Cluster(
         [Endpoint(host, int(port))], network, client_id="spark", software_version="1"
     )
+    settings = MemberSettings(fetch=fetch, cluster=cluster)
     config = MemberConfig(settings=settings, topics=("orders",))
-    return Acquirer(config, cluster, Ledger(), lambda: None)
+    return Acquirer(config, Ledger(), lambda: None)

@@ -1,7 +1,4 @@
-"""A worker's source of records in memory: `RecordSource` without Kafka.
-
-Its waits take no time in tests with a `virtual_clock`.
-"""
+"""`RecordSource` in memory; its waits take no time in tests with a `virtual_clock`."""
 
 from collections.abc import Callable, Iterable
 from threading import get_ident
