@@ -12,6 +12,8 @@ from typing import Any
 from sharecons import cli
 from sharecons.config.options import Option, options_of
 from sharecons.member.settings import MEMBER_OPTIONS
+from sharecons.net.settings import ConnectionSettings
+from sharecons.producer.settings import ProducerSettings
 from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.settings import WorkerSettings
 
@@ -75,6 +77,14 @@ def member_table() -> str:
     return _table(("option", "meaning", "default", "property"), rows)
 
 
+def producer_table() -> str:
+    options = {**options_of(ConnectionSettings), **options_of(ProducerSettings)}
+    rows = [
+        (f"`{name}`", _text(entry), _default(entry)) for name, entry in options.items()
+    ]
+    return _table(("option", "meaning", "default"), rows)
+
+
 def run_table(title: str) -> str:
     """Return the table of a group of options of `sharecons run`."""
     parser = run_parser()
@@ -97,6 +107,7 @@ def _help(parser: argparse.ArgumentParser, action: Any) -> str:
 PAGES = {
     DOCS / "worker.md": {"worker": worker_table},
     DOCS / "consumer-running.md": {"member": member_table},
+    DOCS / "producer.md": {"producer": producer_table},
     DOCS / "command-line-run.md": {
         "run worker": lambda: run_table("worker"),
         "run processes": lambda: run_table("processes"),

@@ -6,7 +6,10 @@ import pytest
 
 from sharecons import HandlerOptions, WorkerOptions
 from sharecons.config.options import options_of
+from sharecons.config.properties.consumer_properties import ARGUMENTS
 from sharecons.member.settings import MEMBER_OPTIONS, MemberOptions
+from sharecons.net.settings import ConnectionSettings
+from sharecons.producer.settings import ProducerOptions, ProducerSettings
 from sharecons.worker.health_policy import HealthPolicy
 from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.retry_policy import RetryPolicy
@@ -29,6 +32,10 @@ def test_tables_of_a_page_are_those_of_the_entries(page: Path) -> None:
         (HandlerOptions, {*options_of(HandlerSettings)} - DESERIALIZERS),
         (MemberOptions, {*MEMBER_OPTIONS}),
         (
+            ProducerOptions,
+            {*options_of(ConnectionSettings), *options_of(ProducerSettings)},
+        ),
+        (
             WorkerOptions,
             {
                 *options_of(WorkerSettings),
@@ -43,6 +50,21 @@ def test_each_entry_has_a_type_for_type_checkers(
     types: type, entries: set[str]
 ) -> None:
     assert entries == {*types.__annotations__}
+
+
+def test_each_property_of_an_entry_is_read_as_its_argument() -> None:
+    properties = {
+        entry.kafka_property: name
+        for name, entry in MEMBER_OPTIONS.items()
+        if entry.kafka_property is not None
+    }
+    others = {"group.id", "share.acknowledgement.mode"}  # arguments without an entry
+
+    assert properties == {
+        name: argument
+        for name, (argument, _) in ARGUMENTS.items()
+        if name not in others
+    }
 
 
 def test_each_flag_is_an_option_of_the_command_line() -> None:

@@ -57,10 +57,10 @@ class ConnectionSettings:
         kafka_property="client.id",
     )
     security: Security | None = option(
-        None, check_security, "TLS and SASL; without it plain TCP"
+        None, check_security, "TLS and SASL (docs/security.md); without it plain TCP"
     )
     network: Network | None = option(
-        None, check_network, "opens connections, for tests"
+        None, check_network, "opens connections, for tests (docs/testing.md)"
     )
 
     def new_cluster(self) -> Cluster:
@@ -92,7 +92,7 @@ class ClientSettings:
     instrumentation: Instrumentation | None = option(
         None,
         lambda _, given: choose_instrumentation(given),
-        "a `sharecons.otel.OpenTelemetry`, or None for no traces. If it is not given, "
-        "what `sharecons.otel.instrument` has set",
+        "a `sharecons.otel.OpenTelemetry` (docs/opentelemetry.md), or None for no "
+        "traces. If it is not given, what `sharecons.otel.instrument` has set",
         shown="not given",
     )

@@ -3,37 +3,28 @@
 import random
 import time
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from typing import Final, Unpack
 
-from sharecons.config import validation
-from sharecons.config.not_given import NOT_GIVEN, NotGiven
-from sharecons.config.security import Security
+from sharecons.config.not_given import NOT_GIVEN
+from sharecons.config.options import documented, read_options
 from sharecons.errors import ClosedError, ConfigurationError, Error, fresh
-from sharecons.instrumentation import (
-    Instrumentation,
-    SendObserver,
-    choose_instrumentation,
-)
+from sharecons.instrumentation import SendObserver
 from sharecons.net.broker_pool import BrokerPool
-from sharecons.net.cluster import Cluster
-from sharecons.net.io.transport import Network
+from sharecons.net.settings import ConnectionSettings
 from sharecons.producer.idempotent import IdempotentProducer, OutgoingRecord
 from sharecons.producer.lifecycle import ProducerLifecycle
 from sharecons.producer.records import ProducerRecord, RecordPosition, check_record
+from sharecons.producer.settings import ProducerOptions, ProducerSettings
 from sharecons.protocol.produce.batches import record_size
 from sharecons.records.compression import Codec
-from sharecons.version import VERSION
 
 __all__ = ["Producer"]
-
-CODECS: Final = tuple(codec.name.lower() for codec in Codec)
-MAX_BUFFERED: Final = 1 << 30
-"""The maximum of `max_buffered_bytes`; a request has a length of 31 bits."""
 
 MANY: Final = 1 << 16
 """More partitions than topics have, so that each is equally likely to be the first."""
 
 
+@documented(ConnectionSettings, ProducerSettings, types=ProducerOptions)
 class Producer(ProducerLifecycle):
     """Writes records with acks=all and idempotence (KIP-98).
 
@@ -53,66 +44,27 @@ class Producer(ProducerLifecycle):
     is sent, and then to the next.
 
     Args:
-        bootstrap_servers: `host:port`, several with commas or as a sequence.
-        security: TLS and SASL; plain TCP by default.
-        client_id: for brokers' logs and quotas.
-        compression: of batches: "none", "gzip", "snappy", "lz4" or "zstd".
-        delivery_timeout: seconds for a record to be confirmed, with all retries, after
-            it was added. A request in flight then ends within `request_timeout`.
-        max_buffered_bytes: bytes of unconfirmed records above which `send` waits before
-            it adds another; also the maximum size of a record.
-        connect_timeout: seconds to connect to a first broker, when entering. Addresses
-            that fail are tried again until then.
-        request_timeout: seconds to wait for one response; no longer than
-            `delivery_timeout`.
-        network: opens connections, for tests.
-        instrumentation: a `sharecons.otel.OpenTelemetry`, or None. If it is not given,
-            what `sharecons.otel.instrument` has set.
+        options: see below; `ProducerOptions` has their types.
 
     Raises:
         ConfigurationError: an argument is invalid.
     """
 
-    def __init__(
-        self,
-        *,
-        bootstrap_servers: str | Sequence[str] = "localhost:9092",
-        security: Security | None = None,
-        client_id: str = "sharecons",
-        compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none",
-        delivery_timeout: float = 30.0,
-        max_buffered_bytes: int = 32 << 20,
-        connect_timeout: float = 10.0,
-        request_timeout: float = 10.0,
-        network: Network | None = None,
-        instrumentation: Instrumentation | None | NotGiven = NOT_GIVEN,
-    ) -> None:
-        hour = validation.HOUR
-        validation.check_choice("compression", compression, CODECS)
-        validation.check_number("delivery_timeout", delivery_timeout, 0.001, hour)
-        validation.check_number("connect_timeout", connect_timeout, 0.001, hour)
-        validation.check_number("request_timeout", request_timeout, 0.001, hour)
-        validation.check_count(
-            "max_buffered_bytes", max_buffered_bytes, 1, MAX_BUFFERED
+    def __init__(self, **options: Unpack[ProducerOptions]) -> None:
+        connection, own = read_options(
+            "Producer",
+            {"instrumentation": NOT_GIVEN, **options},
+            ConnectionSettings,
+            ProducerSettings,
         )
-        super().__init__(
-            Cluster(
-                validation.parse_bootstrap(bootstrap_servers),
-                network,
-                client_id=validation.check_string("client_id", client_id),
-                software_version=VERSION,
-                security=security,
-            ),
-            connect_timeout,
-        )
-        instrumentation = choose_instrumentation(instrumentation)
+        self._settings = settings = ProducerSettings(**own)
+        cluster = ConnectionSettings(**connection).new_cluster()
+        super().__init__(cluster, settings.connect_timeout)
         self._observer: SendObserver | None = None
-        if instrumentation is not None:
-            self._observer = instrumentation.observe_producer(self._cluster.as_client())
-        self._codec = Codec[compression.upper()]
-        self._delivery_timeout = delivery_timeout
-        self._request_timeout = min(request_timeout, delivery_timeout)
-        self._max_bytes = max_buffered_bytes
+        if settings.instrumentation is not None:
+            client = cluster.as_client()
+            self._observer = settings.instrumentation.observe_producer(client)
+        self._max_bytes = settings.max_buffered_bytes
 
     async def send(
         self,
@@ -208,12 +160,13 @@ class Producer(ProducerLifecycle):
         return OutgoingRecord(record.topic, new, record.partition)
 
     def _new_producer(self, brokers: BrokerPool) -> IdempotentProducer:
+        settings = self._settings
         return IdempotentProducer(
             brokers,
-            delivery_timeout=self._delivery_timeout,
-            max_buffered=self._max_bytes,
-            compression=self._codec,
-            request_timeout=self._request_timeout,
+            delivery_timeout=settings.delivery_timeout,
+            max_buffered=settings.max_buffered_bytes,
+            compression=Codec[settings.compression.upper()],
+            request_timeout=min(settings.request_timeout, settings.delivery_timeout),
             first_partition=random.randrange(MANY),
             observer=self._observer,
         )
