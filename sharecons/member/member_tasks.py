@@ -25,8 +25,8 @@ from sharecons.member.leader_tasks import LeaderTasks
 from sharecons.member.listener import Listener
 from sharecons.member.log_messages import STALLED
 from sharecons.member.member_log import MemberLog
+from sharecons.member.settings import MemberSettings
 from sharecons.metrics.recorder import MetricsRecorder
-from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection, SharedConnection
 from sharecons.net.io.event_loop import (
     FOREVER,
@@ -53,7 +53,6 @@ from sharecons.protocol.fetch.events import (
 )
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.fetch.retried_errors import FetchRejected
-from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.protocol.group.heartbeat import Membership
 from sharecons.protocol.group.messages import FindCoordinator
 from sharecons.protocol.group.metadata import Metadata
@@ -82,34 +81,33 @@ class MemberTasks:
 
     def __init__(
         self,
-        settings: FetchSettings,
-        cluster: Cluster,
+        settings: MemberSettings,
         listener: Listener,
         recorder: MetricsRecorder,
         create_telemetry: "Callable[[Send], Telemetry | None]",
         *,
-        rack: str | None,
-        request_timeout: float,
         observer: MemberObserver | None = None,
     ) -> None:
-        self.membership = Membership(settings.group_id, settings.member_id, rack=rack)
-        self.metadata = Metadata(spread_of(settings.member_id))
-        prefetch = Prefetch(settings.max_records, settings.max_bytes)
-        self._settings = settings
+        fetch, cluster = settings.fetch, settings.cluster
+        group_id, member_id = fetch.group_id, fetch.member_id
+        self.membership = Membership(group_id, member_id, rack=settings.client_rack)
+        self.metadata = Metadata(spread_of(member_id))
+        prefetch = Prefetch(fetch.max_records, fetch.max_bytes)
+        self._group_id = group_id
         self._cluster = cluster
         self._listener = listener
         self._recorder = recorder
-        self._request_timeout = request_timeout
+        self._request_timeout = settings.request_timeout
         self._membership_wakeup = AutoResetEvent()
         self._metadata_wakeup = AutoResetEvent()
         self._changed = ChangeEvent()  # of any machine
         wake_up = self._membership_wakeup.set
         self.result_log = ResultLog(wake_up, running_clock(), get_ident)
         self._ack_dispatcher = AckDispatcher(
-            self.result_log, recorder, listener, log_fields=settings.log_fields
+            self.result_log, recorder, listener, log_fields=fetch.log_fields
         )
         self._leaders = LeaderTasks(
-            settings,
+            fetch,
             cluster,
             self.metadata,
             prefetch,
@@ -120,11 +118,11 @@ class MemberTasks:
             self._on_locks_lost,
             self._on_leader_events,
             self._changed.set,
-            request_timeout=request_timeout,
+            request_timeout=settings.request_timeout,
             observer=observer,
         )
         wake = self._leaders.wake
-        self.demand = FetchDemand(prefetch, settings.max_records, wake)
+        self.demand = FetchDemand(prefetch, fetch.max_records, wake)
         self.leave_timeout = FOREVER
         self.settling = anyio.CancelScope()
         recorder.held_records = self._leaders.held_records
@@ -132,7 +130,7 @@ class MemberTasks:
         self._assignment: frozenset[SharePartition] = frozenset()
         self._create_telemetry = create_telemetry
         self.telemetry: Telemetry | None = None
-        self._log = get_logger(__name__, **settings.log_fields)
+        self._log = get_logger(__name__, **fetch.log_fields)
         self._errors = ErrorReports(self.metadata, listener.on_error, wake, self._log)
         self.problems = MemberLog(self._log, running_clock(), self)
         self.problems.add(self._errors.topics)
@@ -197,7 +195,7 @@ class MemberTasks:
         while not waiter.is_done:
             if self._stopped:
                 raise ClosedError(
-                    f"the consumer of group {self._settings.group_id!r} was closed "
+                    f"the consumer of group {self._group_id!r} was closed "
                     "before the results of commit() arrived; records without a "
                     "successful acknowledgement are delivered again"
                 )

@@ -312,13 +312,10 @@ class ShareMember(Lifecycle):
         self.buffer.on_acknowledged = self._on_acknowledged
         self.buffer.on_undelivered = self._options.on_undelivered
         self._tasks = tasks = MemberTasks(
-            self.settings.fetch,
-            self.settings.cluster,
+            self.settings,
             self.buffer,
             self.recorder,
             self._create_telemetry,
-            rack=self.settings.client_rack,
-            request_timeout=self.settings.request_timeout,
             observer=self.observer,
         )
         if self._options.advice is not None:
