@@ -1,10 +1,18 @@
 """Each option has one entry: types, command line and docs have the same options."""
 
+import inspect
 from pathlib import Path
 
 import pytest
 
-from sharecons import HandlerOptions, WorkerOptions
+from sharecons import (
+    Handler,
+    HandlerOptions,
+    Producer,
+    ShareConsumer,
+    ShareWorker,
+    WorkerOptions,
+)
 from sharecons.config.options import options_of
 from sharecons.config.properties.consumer_properties import ARGUMENTS
 from sharecons.member.settings import MEMBER_OPTIONS, MemberOptions
@@ -50,6 +58,24 @@ def test_each_entry_has_a_type_for_type_checkers(
     types: type, entries: set[str]
 ) -> None:
     assert entries == {*types.__annotations__}
+
+
+@pytest.mark.parametrize(
+    ("client", "types"),
+    [
+        (ShareConsumer, MemberOptions),
+        (ShareWorker, WorkerOptions),
+        (Handler, HandlerOptions),
+        (Producer, ProducerOptions),
+    ],
+)
+def test_signature_of_a_client_has_each_option_with_its_type(
+    client: type, types: type
+) -> None:
+    parameters = inspect.signature(client).parameters
+
+    shown = {name: parameters[name].annotation for name in types.__annotations__}
+    assert types.__annotations__ == shown
 
 
 def test_each_property_of_an_entry_is_read_as_its_argument() -> None:
