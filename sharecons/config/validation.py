@@ -13,12 +13,10 @@ from sharecons.errors import ConfigurationError
 from sharecons.protocol.partitions import Endpoint
 
 __all__ = [
-    "ACQUIRE_MODES",
     "HOUR",
     "INT32_MAX",
     "INT64_MAX",
     "MODES",
-    "VALUES",
     "check_acknowledge_type",
     "check_bool",
     "check_by_partition",
@@ -50,8 +48,6 @@ STRING_MAX: Final = 0x7FFF  # bytes; the length of a Kafka string is an int16
 TOPIC_MAX: Final = 249  # characters; a file system's 255 less "-" and the partition
 HOUR: Final = 3600.0
 MODES: Final = ("implicit", "explicit")
-ACQUIRE_MODES: Final = ("batch_optimized", "record_limit")
-VALUES: Final = ("bytes", "memoryview")
 
 _ADDRESS: Final = re.compile(
     r"(?:\[(?P<v6>[0-9a-fA-F:.]+(?:%[\w.-]+)?)\]|(?P<host>[^:\[\]\s/\x00-\x1f\x7f]+)):(?P<port>\d+)"
