@@ -6,10 +6,10 @@ docs/worker-concurrency.md. The bound is for one broker and for batches up to
 """
 
 from collections.abc import Mapping
-from inspect import signature
 from typing import Any, Final
 
-from sharecons import ShareConsumer, ShareWorker
+from sharecons.member.settings import FetchLimits
+from sharecons.worker.settings import WorkerSettings
 
 __all__ = ["MAX_BATCH", "memory_bound", "memory_settings"]
 
@@ -23,8 +23,8 @@ def memory_settings(max_records: int) -> dict[str, int]:
     """Return the settings that decide the bound, of clients with default settings."""
     return {
         "max_records": max_records,
-        "max_bytes": signature(ShareConsumer).parameters["max_bytes"].default,
-        "max_held_bytes": signature(ShareWorker).parameters["max_held_bytes"].default,
+        "max_bytes": FetchLimits().max_bytes,
+        "max_held_bytes": WorkerSettings().max_held_bytes,
     }
 
 
