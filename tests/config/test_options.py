@@ -47,7 +47,7 @@ def test_invalid_value_is_an_error_with_the_name_of_its_option() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("sise", "Shop has no argument sise; did you mean size?"),
+        ("sizes", "Shop has no argument sizes; did you mean size?"),
         ("unit", "Shop has no argument unit"),
         ("colour", "Shop: colour is paint: buy some"),
     ],
