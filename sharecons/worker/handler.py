@@ -37,8 +37,8 @@ class Handler(Generic[KeyT, ValueT]):
         )
 
     Arguments that are not given have the worker's values. To type checkers, KeyT and
-    ValueT are the
-    types that the worker's deserializers must return: Any if the handler has its own.
+    ValueT are the types that the worker's deserializers must return: Any if the handler
+    has its own.
 
     Args:
         function: a coroutine function with a record as its argument, or a plain
