@@ -9,7 +9,7 @@ processed by its own processors.
 Handlers and processors of the application that raise cost a log line, and nothing else:
 records of Kafka must not depend on the disk of the logs.
 
-docs/logging.md lists all events.
+docs/log-lines-worker.md and docs/log-lines-clients.md list all events.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""docs/logging.md lists every event of the source, and its recipes work."""
+"""The pages of log lines list every event of the source; recipes of logging.md work."""
 
 import contextlib
 import io
@@ -27,12 +27,13 @@ def page() -> Guide:
 
 
 @pytest.fixture(scope="module")
-def rows(page: Guide) -> dict[Key, tuple[str, str]]:
+def rows() -> dict[Key, tuple[str, str]]:
     """Return fields and meaning by logger, level and text."""
     found: dict[Key, tuple[str, str]] = {}
     logger = ""
-    for line in page.text.splitlines():
-        if match := re.fullmatch(r"#### `([\w.]+)`", line):
+    lines = Guide("log-lines-worker.md", "log-lines-clients.md").text.splitlines()
+    for line in lines:
+        if match := re.fullmatch(r"### `([\w.]+)`", line):
             logger = match[1]
         elif re.match(r"\| (DEBUG|INFO|WARNING|ERROR) \|", line):
             level, text, fields, meaning = line[2:-2].split(" | ")
