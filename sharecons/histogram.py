@@ -20,6 +20,7 @@ class Histogram(NamedTuple):
         counts: the number of values in each bucket, not cumulative; the last one counts
             the values above all bounds.
         sum: of all values.
+        count: the number of values.
     """
 
     bounds: tuple[float, ...]
@@ -28,7 +29,7 @@ class Histogram(NamedTuple):
 
     @property
     def count(self) -> int:  # type: ignore[override]  # a tuple has a method `count`
-        """The number of values."""
+        # Without a docstring: mypyc has no place for one of a property in a tuple.
         return sum(self.counts)
 
 

@@ -40,7 +40,8 @@ from sharecons.errors import ConnectionFailedError
 
 async def main():
     try:
-        async with ShareGroupAdmin("kafka.example:9092", timeout=1) as admin:
+        admin = ShareGroupAdmin(bootstrap_servers="kafka.example:9092", timeout=1)
+        async with admin:
             await admin.list_groups()
     except ConnectionFailedError as error:
         print(error, file=sys.stderr)

@@ -122,7 +122,7 @@ def test_group_offsets_of_a_replaced_topic_are_ignored():
         SimpleNamespace(
             topics=("orders",),
             topic_pattern=None,
-            settings=SimpleNamespace(group_id="g"),
+            settings=SimpleNamespace(fetch=SimpleNamespace(group_id="g")),
         ),
         ledger,
         allow_topic_loss=True,
