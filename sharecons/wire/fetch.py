@@ -22,14 +22,19 @@ from sharecons.protocol.log_reader.messages import (
 )
 from sharecons.protocol.partitions import SharePartition
 from sharecons.wire.codec.api import Api, Frame
-from sharecons.wire.codec.fields import NO_TAGS, FieldReader, text_field, varint
+from sharecons.wire.codec.fields import (
+    NO_TAGS,
+    FieldReader,
+    milliseconds,
+    text_field,
+    varint,
+)
 
 __all__ = ["FETCH"]
 
 VERSIONS: Final = range(13, 18)
 NO_REPLICA_ID_SINCE: Final = 15
 
-INT32_MAX: Final = 0x7FFFFFFF
 CONSUMER: Final = b"\xff\xff\xff\xff"  # a ReplicaId of -1
 NO_SESSION: Final = Struct(">ii").pack(0, -1)  # SessionId, SessionEpoch
 NO_FORGOTTEN_TOPICS: Final = varint(1)
@@ -61,7 +66,7 @@ def _write(request: Fetch, version: int) -> bytes:
 
 def _encode(request: Fetch, version: int) -> list[bytes]:
     parts = [] if version >= NO_REPLICA_ID_SINCE else [CONSUMER]
-    max_wait = min(round(request.max_wait * 1000), INT32_MAX)
+    max_wait = milliseconds(request.max_wait)
     parts.append(
         _NUMBERS.pack(max_wait, request.min_bytes, request.max_bytes, request.committed)
     )

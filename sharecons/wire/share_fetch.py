@@ -26,14 +26,19 @@ from sharecons.protocol.share_messages import (
     ShareFetchResponse,
 )
 from sharecons.wire.codec.api import Api, Frame
-from sharecons.wire.codec.fields import NO_TAGS, FieldReader, text_field, varint
+from sharecons.wire.codec.fields import (
+    NO_TAGS,
+    FieldReader,
+    milliseconds,
+    text_field,
+    varint,
+)
 
 __all__ = ["RECORD_LIMIT_SINCE", "SHARE_FETCH", "batches", "by_topic", "endpoints"]
 
 VERSIONS: Final = range(1, 3)
 RECORD_LIMIT_SINCE: Final = 2
 
-INT32_MAX: Final = 0x7FFFFFFF
 
 # ShareSessionEpoch, MaxWaitMs, MinBytes, MaxBytes, MaxRecords, BatchSize
 _NUMBERS: Final = Struct(">iiiiii")
@@ -67,7 +72,7 @@ def _encode(request: ShareFetch, version: int) -> list[bytes]:
         text_field(request.member_id),
         _NUMBERS.pack(
             request.share_session_epoch,
-            min(round(request.max_wait * 1000), INT32_MAX),
+            milliseconds(request.max_wait),
             request.min_bytes,
             request.max_bytes,
             request.max_records,

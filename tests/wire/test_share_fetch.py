@@ -401,12 +401,18 @@ def test_negative_lock_timeout_is_zero() -> None:
     assert 0.0 == read_response(response).lock_timeout
 
 
-def test_max_wait_is_limited_to_an_int32() -> None:
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(0.0, 0), (0.0004, 1), (0.0015, 2), (0.035, 35), (1e9, 0x7FFFFFFF)],
+)
+def test_max_wait_is_rounded_up_and_limited_to_an_int32(
+    seconds: float, expected: int
+) -> None:
     request = ShareFetch(
         group_id="g",
         member_id="m",
         share_session_epoch=0,
-        max_wait=1e9,
+        max_wait=seconds,
         min_bytes=1,
         max_bytes=1,
         max_records=1,
@@ -420,4 +426,4 @@ def test_max_wait_is_limited_to_an_int32() -> None:
         schema("share_fetch", 2).ShareFetchRequest, SHARE_FETCH.write(request, 2)
     )
 
-    assert timedelta(milliseconds=0x7FFFFFFF) == got.max_wait
+    assert timedelta(milliseconds=expected) == got.max_wait

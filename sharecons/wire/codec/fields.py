@@ -7,16 +7,18 @@ begins with its length plus one as a varint, and 0 is null; a structure ends wit
 number of its tagged fields.
 """
 
+from math import ceil
 from typing import Final, final
 
 from mypy_extensions import i64
 
 from sharecons.records.batch_header import int16_at, int32_at, int64_at
 
-__all__ = ["NO_TAGS", "FieldReader", "text_field", "varint"]
+__all__ = ["NO_TAGS", "FieldReader", "milliseconds", "text_field", "varint"]
 
 NO_TAGS: Final = b"\0"
 NULL: Final = b"\0"
+INT32_MAX: Final = 0x7FFFFFFF
 
 CHUNK_SIZE: Final = 256
 """Bytes copied at a time from a frame that is a memoryview. Usually this covers all
@@ -35,6 +37,15 @@ def varint(number: int) -> bytes:
         number >>= 7
     written.append(number)
     return bytes(written)
+
+
+def milliseconds(seconds: float) -> int:
+    """Return a time to wait in milliseconds, at most an int32, rounded up.
+
+    With half a millisecond rounded to 0, a broker would respond immediately, and the
+    request would be repeated in a tight loop until the half has passed.
+    """
+    return min(ceil(seconds * 1000 - 1e-6), INT32_MAX)
 
 
 def text_field(text: str | None) -> bytes:
