@@ -278,7 +278,8 @@ class History:
         before = self._delivery_limit
         changed = change_config(self.broker, self.chance)
         if self._delivery_limit < before:
-            self.lowered.append((round(time.time() * 1000), before))
+            # Rounded down, as the time at which the broker archives records.
+            self.lowered.append((int(time.time() * 1000), before))
         return changed
 
     @property
