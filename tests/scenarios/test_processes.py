@@ -23,6 +23,9 @@ WINDOW = 2000
 SESSION = 6
 """Seconds of the session timeout of a restarted consumer; Kafka's default is 45."""
 
+KILLED = 0
+"""The number of the process that is killed: the first."""
+
 
 class Entry(NamedTuple):
     time: int
@@ -31,6 +34,7 @@ class Entry(NamedTuple):
     first: int
     last: int
     count: int
+    process: int
 
 
 class Workers:
@@ -59,9 +63,15 @@ class Workers:
         """Return all log entries, sorted by time."""
         found = []
         for log in self._directory.iterdir():
-            for line in log.read_text().splitlines():
-                what, *numbers = line.split()
-                found.append(Entry(int(numbers[0]), what, *map(int, numbers[1:])))
+            # What follows the last line end was being written: a kill can cut it off.
+            for line in log.read_text().split("\n")[:-1]:
+                kind, time_, *numbers = line.split()
+                partition, first, last, count = map(int, numbers)
+                found.append(
+                    Entry(
+                        int(time_), kind, partition, first, last, count, int(log.name)
+                    )
+                )
         return sorted(found)
 
     def processed_count(self) -> int:
@@ -182,6 +192,7 @@ def test_killed_explicit_consumer_keeps_confirmed_acknowledgements(
     killed_at = run_and_kill_one(workers, "explicit")
     deliveries: dict[int, list[int]] = defaultdict(list)
     released: dict[int, int] = {}
+    released_by_survivors: set[int] = set()
     over: set[int] = set()
     lost_attempts = 0
     for entry in workers.entries():
@@ -193,6 +204,8 @@ def test_killed_explicit_consumer_keeps_confirmed_acknowledgements(
                 assert entry.time > killed_at
                 lost_attempts += 1
             deliveries[numbers[0]].append(entry.count)
+            if numbers[0] % 3 == 0 and entry.count == 1 and entry.process != KILLED:
+                released_by_survivors.add(numbers[0])
         elif entry.kind == "2":
             released.update(dict.fromkeys(numbers, entry.time))
         else:
@@ -202,7 +215,9 @@ def test_killed_explicit_consumer_keeps_confirmed_acknowledgements(
     assert lost_attempts <= WINDOW * PARTITIONS
     for number in released:
         assert len(deliveries[number]) >= 2
-    assert len(released) > RECORDS * 0.3
+    # The killed worker can have released more: it never learnt the results.
+    assert released_by_survivors
+    assert released_by_survivors <= released.keys()
 
 
 @pytest.mark.slow("starts processes, and waits for the session timeout of one")
