@@ -13,6 +13,7 @@ import anyio
 
 from sharecons import Record, ShareConsumer, ShareGroupAdmin, TopicPartition
 from sharecons.errors import BrokerError
+from tests.complete_lines import complete_lines
 from tests.kafka_plugin import Admin
 from tests.scenarios.embedded_admin import AnyAdmin
 from tests.scenarios.queue import Queue, take
@@ -131,9 +132,7 @@ class WorkerProcesses:
         return self._directory / f"run-{run}"
 
     def _lines(self, run: int) -> Sequence[str]:
-        """Return the complete lines of a log."""
-        text = self._log(run).read_text()
-        return text[: text.rfind("\n") + 1].splitlines()
+        return complete_lines(self._log(run))
 
 
 def _entry(run: int, line: str) -> Entry:

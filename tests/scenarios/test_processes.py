@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.complete_lines import complete_lines
 from tests.kafka_plugin import Admin
 from tests.waiting import until_true
 
@@ -63,8 +64,7 @@ class Workers:
         """Return all log entries, sorted by time."""
         found = []
         for log in self._directory.iterdir():
-            # What follows the last line end was being written: a kill can cut it off.
-            for line in log.read_text().split("\n")[:-1]:
+            for line in complete_lines(log):
                 kind, time_, *numbers = line.split()
                 partition, first, last, count = map(int, numbers)
                 found.append(

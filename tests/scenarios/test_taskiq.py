@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("taskiq", reason="needs sharecons[taskiq]")
 
 from sharecons.taskiq import ShareGroupBroker
+from tests.complete_lines import complete_lines
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue, remaining_records, take
 from tests.scenarios.versions import since_4_2
@@ -103,8 +104,7 @@ class Workers:
 
     def count(self, what: str) -> Counter[int]:
         """Return the number of times that each task has started or ended."""
-        lines = self._log.read_text().splitlines() if self._log.exists() else []
-        words = [line.split() for line in lines]
+        words = [line.split() for line in complete_lines(self._log)]
         return Counter(int(number) for kind, number in words if kind == what)
 
     async def wait_for(self, what: str, count: int, seconds: float = 40) -> None:

@@ -10,6 +10,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 from sharecons.testing import EmbeddedBroker
+from tests.complete_lines import complete_lines
 from tests.waiting import until_true
 
 __all__ = ["TIMEOUT", "Command", "is_alive", "new_broker", "running"]
@@ -47,8 +48,7 @@ class Command:
 
     def entries(self, what):
         """Return process id, offset and delivery count of each handler's note."""
-        lines = (self.directory / "log").read_text().splitlines()
-        words = (line.split() for line in lines)
+        words = (line.split() for line in complete_lines(self.directory / "log"))
         return [tuple(map(int, numbers)) for first, *numbers in words if first == what]
 
     @property

@@ -12,6 +12,7 @@ import pytest
 
 from sharecons.cli.run.supervisor import ProcessStartError, Supervisor
 from tests.cli.run.running import is_alive
+from tests.complete_lines import complete_lines
 from tests.waiting import until_true
 
 pytestmark = [
@@ -30,8 +31,7 @@ class Supervised:
         self.directory = directory
 
     def lines(self, index=0):
-        path = self.directory / str(index)
-        return path.read_text().splitlines() if path.exists() else []
+        return complete_lines(self.directory / str(index))
 
     def pids(self, index=0):
         return [
