@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from sharecons.producer.client import Producer
     from sharecons.producer.records import ProducerRecord, RecordPosition
+    from sharecons.properties.arguments import load_properties, load_security
     from sharecons.protocol.acknowledge.result_log import (
         AcknowledgeFailure,
         AcknowledgeResult,
@@ -98,6 +99,8 @@ __all__ = [
     "TimestampType",
     "TopicPartition",
     "WorkerOptions",
+    "load_properties",
+    "load_security",
 ]
 
 # Loading the client takes 0.2 to 0.6 s, most of it for the codec. The command line's
@@ -150,6 +153,8 @@ _MODULES: Final[Mapping[str, str]] = {
     "TopicPartition": "record",
     "WorkerOptions": "worker.options",
     "__version__": "version",
+    "load_properties": "properties.arguments",
+    "load_security": "properties.arguments",
 }
 
 

@@ -31,8 +31,6 @@ __all__ = [
     "AcknowledgeType",
     "Headers",
     "KeyT",
-    "NewKeyT",
-    "NewValueT",
     "Record",
     "TimestampType",
     "TopicPartition",
@@ -41,10 +39,6 @@ __all__ = [
 
 KeyT = TypeVar("KeyT", default=bytes)
 ValueT = TypeVar("ValueT", default=bytes)
-
-# Of class methods: type checkers replace a class's own variables by their defaults.
-NewKeyT = TypeVar("NewKeyT", default=bytes)
-NewValueT = TypeVar("NewValueT", default=bytes)
 
 if TYPE_CHECKING:
 

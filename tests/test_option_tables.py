@@ -14,7 +14,6 @@ from sharecons import (
     WorkerOptions,
 )
 from sharecons.config.options import options_of
-from sharecons.config.properties.consumer_properties import ARGUMENTS
 from sharecons.member.settings import MEMBER_OPTIONS, MemberOptions
 from sharecons.net.settings import ConnectionSettings
 from sharecons.producer.settings import ProducerOptions, ProducerSettings
@@ -76,21 +75,6 @@ def test_signature_of_a_client_has_each_option_with_its_type(
 
     shown = {name: parameters[name].annotation for name in types.__annotations__}
     assert types.__annotations__ == shown
-
-
-def test_each_property_of_an_entry_is_read_as_its_argument() -> None:
-    properties = {
-        entry.kafka_property: name
-        for name, entry in MEMBER_OPTIONS.items()
-        if entry.kafka_property is not None
-    }
-    others = {"group.id", "share.acknowledgement.mode"}  # arguments without an entry
-
-    assert properties == {
-        name: argument
-        for name, (argument, _) in ARGUMENTS.items()
-        if name not in others
-    }
 
 
 def test_each_flag_is_an_option_of_the_command_line() -> None:

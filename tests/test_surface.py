@@ -62,22 +62,23 @@ def test_every_public_name_has_a_docstring() -> None:
         for path in PACKAGE.rglob("*.py")
         if path.relative_to(PACKAGE).parts[0] != "testing"
     ]
-    classes = {
+    made = {
         node.name: node
         for source in sources
         for node in ast.parse(source).body
-        if isinstance(node, ast.ClassDef) and node.name in sharecons.__all__
+        if isinstance(node, ast.ClassDef | ast.FunctionDef)
+        and node.name in sharecons.__all__
     }
     public = [
         (name, node)
-        for name, made in classes.items()
-        for node in [made, *made.body]
+        for name, each in made.items()
+        for node in [each, *each.body]
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and not node.name.startswith("_")
         and "overload" not in map(ast.unparse, node.decorator_list)
     ]
 
-    assert set(classes) == set(sharecons.__all__) - {"COMPILED"}
+    assert set(made) == set(sharecons.__all__) - {"COMPILED"}
     assert [f"{n}.{d.name}" for n, d in public if not ast.get_docstring(d)] == []
 
 

@@ -9,7 +9,7 @@ from sharecons.cli.output import write_error
 from sharecons.escaping import decode_utf8, has_surrogates
 
 if TYPE_CHECKING:
-    from sharecons.config.settings import ClientSettings
+    from sharecons.properties.settings import ClientSettings
 
 __all__ = ["add_options", "load_settings", "parse_duration"]
 
@@ -69,7 +69,7 @@ def load_settings(options: argparse.Namespace) -> "ClientSettings":
     Raises:
         ConfigurationError: a value is invalid; the message says which and where.
     """
-    from sharecons.config.settings import load
+    from sharecons.properties.settings import load
 
     settings = load(
         bootstrap_servers=options.bootstrap_servers,

@@ -28,7 +28,7 @@ from sharecons.log_levels import without_warnings
 
 if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin
-    from sharecons.config.settings import ClientSettings
+    from sharecons.properties.settings import ClientSettings
 
 __all__ = [
     "ExitCode",

@@ -8,7 +8,7 @@ from sharecons.cli import client_options, output
 if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin
     from sharecons.cli.exit_codes import ExitCode
-    from sharecons.config.settings import ClientSettings
+    from sharecons.properties.settings import ClientSettings
 
     # A class for annotations only: at run time it cannot be subscripted.
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]

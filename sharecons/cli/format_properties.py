@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from sharecons.errors import ConfigurationError
 
-__all__ = ["is_true", "load_properties", "parse_property"]
+__all__ = ["is_true", "parse_property", "read_format_properties"]
 
 
 def parse_property(text: str) -> tuple[str, str]:
@@ -22,7 +22,7 @@ def parse_property(text: str) -> tuple[str, str]:
     return name.strip(), value
 
 
-def load_properties(
+def read_format_properties(
     file: str | None,
     given: Iterable[tuple[str, str]],
     *,
@@ -37,7 +37,7 @@ def load_properties(
     found: dict[str, str] = {}
     if file is not None:
         # Imported late: most calls have no file.
-        from sharecons.config.properties.files import read_properties
+        from sharecons.properties.files import read_properties
 
         for name, value, line in read_properties(file):
             _check_name(name, known, f"{file}, line {line}")

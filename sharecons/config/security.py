@@ -2,7 +2,7 @@
 
 Security.tls(ca_file="ca.pem")
 Security.sasl("SCRAM-SHA-512", "alice", password, tls=Security.tls(ca_file="ca.pem"))
-Security.from_properties(properties)        # from a Kafka properties file
+load_security("client.properties")          # from a Kafka properties file
 """
 
 import ssl
@@ -177,45 +177,6 @@ class Security:
             mechanism=OAUTHBEARER, token=token, extensions=dict(extensions)
         )
         return cls(ssl_context=_context_from(tls), credentials=credentials)
-
-    @classmethod
-    def from_properties(cls, properties: Mapping[str, str]) -> "Security":
-        """Return the settings in a Kafka client's properties (`security.protocol` …).
-
-        Accepts the names of Java's clients and of librdkafka; ignores other properties.
-        Relative paths start at the working directory. Logs a warning for each property
-        that seems misspelled, and if `security.protocol` is missing although there are
-        properties for TLS or SASL.
-
-        Raises:
-            ConfigurationError: a property is invalid; the message names it.
-        """
-        if not isinstance(properties, Mapping):
-            kind = type(properties).__name__
-            raise ConfigurationError(
-                f"properties must be a mapping, not a {kind}; "
-                "sharecons.config.settings.load() reads a file"
-            )
-        # Imported here: programs that pass arguments do not need them.
-        from sharecons.config.properties.errors import PropertyError
-        from sharecons.config.properties.known_properties import unknown_warning
-        from sharecons.config.properties.security import (
-            build_security_parts,
-            expand,
-            missing_protocol,
-        )
-        from sharecons.log import get_logger  # imports structlog
-
-        try:
-            expanded = expand(properties)
-            context, credentials = build_security_parts(expanded)
-        except PropertyError as error:
-            raise ConfigurationError(str(error)) from error
-        log = get_logger(__name__)
-        for warning in (*map(unknown_warning, properties), missing_protocol(expanded)):
-            if warning:
-                log.warning("property without an effect", reason=str(warning))
-        return cls(ssl_context=context, credentials=credentials)
 
     @property
     def protocol(self) -> Protocol:

@@ -4,14 +4,13 @@ docs/traces.md has the path of a record through the modules.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, Literal, Unpack, cast
+from typing import Generic, Literal, Unpack, cast
 
 from anyio.abc import TaskGroup
 
 from sharecons.config import validation
 from sharecons.config.callables import check_callback
 from sharecons.config.options import documented
-from sharecons.config.properties import Properties
 from sharecons.consumer.acknowledging import Acknowledging
 from sharecons.consumer.delivery_queue import DeliveryQueue
 from sharecons.consumer.health import Health
@@ -35,7 +34,7 @@ from sharecons.member.source_options import SourceOptions
 from sharecons.metrics.catalog import MetricName, values_of
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, new_waiter
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
-from sharecons.record import KeyT, NewKeyT, NewValueT, Record, ValueT
+from sharecons.record import KeyT, Record, ValueT
 
 __all__ = ["ShareConsumer"]
 
@@ -111,40 +110,6 @@ class ShareConsumer(
         self._handle_signals = handle_signals
         self._progress = AutoResetEvent()
         self._drain_due = AutoResetEvent()
-
-    @classmethod
-    def from_properties(
-        cls,
-        properties: Properties,
-        *topics: str | Iterable[str],
-        key_deserializer: Callable[[bytes], NewKeyT] | None = None,
-        value_deserializer: Callable[[bytes], NewValueT] | None = None,
-        **arguments: Any,
-    ) -> "ShareConsumer[NewKeyT, NewValueT]":
-        """Return a consumer with the settings of a Kafka properties file.
-
-        Properties without an effect are logged as warnings. docs/consumer-running.md
-        has the table of all properties.
-
-        Args:
-            properties: the path of the file, or properties by name.
-            topics: the names of the topics.
-            arguments: arguments of `ShareConsumer`, which override the file.
-
-        Raises:
-            ConfigurationError: the file cannot be read, or a property is invalid,
-                missing, or impossible in a share group; the message has the line.
-        """
-        given = {
-            "key_deserializer": key_deserializer,
-            "value_deserializer": value_deserializer,
-            **arguments,
-        }
-        # Imported here: programs that pass arguments do not need it.
-        from sharecons.config.member_arguments import load_arguments
-
-        create = cast("Callable[..., ShareConsumer[NewKeyT, NewValueT]]", cls)
-        return create(*topics, **load_arguments(properties, given))
 
     # Records.
 

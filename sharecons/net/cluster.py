@@ -144,7 +144,7 @@ def check_security(name: str, security: object) -> Security | None:
     # A mapping of properties contains passwords, so the message has its type only.
     raise ConfigurationError(
         f"{name} must be a Security or None, not a {type(security).__name__}; "
-        "use Security.tls(...), Security.sasl(...) or Security.from_properties(...)"
+        "use Security.tls(...), Security.sasl(...) or load_security(...)"
     )
 
 

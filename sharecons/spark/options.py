@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
 from sharecons.config import validation as client_options
-from sharecons.config.properties.known_properties import SUPPORTED, unknown_warning
 from sharecons.config.security import Security
 from sharecons.errors import ConfigurationError
+from sharecons.properties import arguments
+from sharecons.properties.known_properties import SUPPORTED, unknown_warning
 from sharecons.spark.ledger_options import parse_ledger_option
 from sharecons.spark.refused_options import reason_against
 from sharecons.spark.units import parse_duration, parse_size
@@ -118,7 +119,7 @@ def load_security(properties: Mapping[str, str]) -> Security | None:
     if not properties:
         return None
     try:
-        return Security.from_properties(properties)
+        return arguments.load_security(properties)
     except ConfigurationError as error:
         raise ConfigurationError(f"kafka.{error}") from error
 

@@ -7,7 +7,7 @@ effect would hide a mistake.
 from collections.abc import Mapping
 from typing import Final
 
-from sharecons.config.properties import consumer_properties
+from sharecons.properties import consumer_properties
 
 __all__ = ["reason_against"]
 

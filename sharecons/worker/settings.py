@@ -100,7 +100,7 @@ class WorkerSettings:
 NO_OPTIONS: Final[Mapping[str, str]] = {
     "acknowledgement": (
         "has no effect in a worker, which accepts a record when its handler has "
-        "returned; omit it"
+        "returned; omit it, and share.acknowledgement.mode in properties"
     ),
     "max_attempts": (
         "is an argument of RetryPolicy: pass retry=RetryPolicy(max_attempts=...)"

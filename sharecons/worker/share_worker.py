@@ -1,10 +1,9 @@
 """The public worker: calls handlers for the records of a share group."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any, Final, Unpack, cast, overload
+from typing import Any, Unpack, overload
 
 from sharecons.config.options import documented, read_options
-from sharecons.config.properties import Properties
 from sharecons.config.validation import check_topics
 from sharecons.copies.dead_letter_headers import Origin
 from sharecons.errors import ConfigurationError, ConsumerStateError
@@ -13,7 +12,7 @@ from sharecons.member.record_source import RecordSource
 from sharecons.member.settings import MEMBER_OPTIONS, TABLES, MemberSettings
 from sharecons.member.source_options import SourceOptions
 from sharecons.producer.idempotent import IdempotentProducer
-from sharecons.record import KeyT, NewKeyT, NewValueT, Record, ValueT
+from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.arguments import check_consumed
 from sharecons.worker.decorators import HandlerDecorators
 from sharecons.worker.handler import (
@@ -36,12 +35,6 @@ from sharecons.worker.settings import NO_OPTIONS, WorkerSettings
 from sharecons.worker.start_checks import StartChecks
 
 __all__ = ["ShareWorker"]
-
-PROPERTIES_WITHOUT_EFFECT: Final = {
-    "share.acknowledgement.mode": (
-        "a worker accepts a record when its handler has returned"
-    )
-}
 
 # No Iterable: to type checkers, a mapping of handlers with wrong types would be one.
 Topics = str | Sequence[str] | Set[str]
@@ -161,42 +154,6 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
             handle_signals=settings.handle_signals,
             meters=meters,
         )
-
-    @classmethod
-    def from_properties(
-        cls,
-        properties: Properties,
-        topics: Topics | Handlers[NewKeyT, NewValueT] | None = None,
-        handler: AnyHandler[NewKeyT, NewValueT] | None = None,
-        *,
-        key_deserializer: Callable[[bytes], NewKeyT] | None = None,
-        value_deserializer: Callable[[bytes], NewValueT] | None = None,
-        **arguments: Any,
-    ) -> "ShareWorker[NewKeyT, NewValueT]":
-        """Return a worker with the settings of a Kafka properties file.
-
-        Properties without an effect are logged as warnings. docs/consumer-running.md
-        has the table of all properties.
-
-        Args:
-            properties: the path of the file, or properties by name.
-            arguments: arguments of `ShareWorker`, which override the file.
-
-        Raises:
-            ConfigurationError: the file cannot be read, or a property is invalid,
-                missing, or impossible in a share group; the message has the line.
-        """
-        # Imported here: programs that pass arguments do not need it.
-        from sharecons.config.member_arguments import load_arguments
-
-        given = {
-            "key_deserializer": key_deserializer,
-            "value_deserializer": value_deserializer,
-            **arguments,
-        }
-        create = cast("Callable[..., ShareWorker[NewKeyT, NewValueT]]", cls)
-        loaded = load_arguments(properties, given, PROPERTIES_WITHOUT_EFFECT)
-        return create(topics, handler, **loaded)
 
     @property
     def concurrency(self) -> int:

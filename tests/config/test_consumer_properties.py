@@ -1,6 +1,5 @@
 """Consumers from a Kafka properties file."""
 
-import json
 import logging
 import re
 from pathlib import Path
@@ -8,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from sharecons import Security, ShareConsumer
-from sharecons.config.properties.consumer_properties import (
+from sharecons import Security, ShareConsumer, load_properties
+from sharecons.errors import ConfigurationError
+from sharecons.properties.consumer_properties import (
     ARGUMENTS,
     REFUSED,
     WITHOUT_EFFECT,
 )
-from sharecons.errors import ConfigurationError
 
 GUIDE = Path(__file__).parent.parent.parent / "docs" / "consumer-running.md"
 
@@ -52,23 +51,8 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.getMessage() for each in caplog.records]
 
 
-class Noted(ShareConsumer):
-    """Keeps the arguments of its constructor; it is never started."""
-
-    def __init__(self, *topics: Any, **arguments: Any) -> None:
-        self.topics = topics
-        self.arguments = arguments
-
-
-def arguments_of(properties: Any, **arguments: Any) -> dict[str, Any]:
-    """Return the arguments of a consumer that is made from properties."""
-    noted: Any = Noted.from_properties(properties, "orders", ["refunds"], **arguments)
-    assert noted.topics == ("orders", ["refunds"])
-    return {k: v for k, v in noted.arguments.items() if v is not None}
-
-
 def test_file_sets_all_arguments(file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    arguments = arguments_of(file)
+    arguments: dict[str, Any] = {**load_properties(file)}
     security = arguments.pop("security")
 
     assert arguments == {
@@ -87,38 +71,53 @@ def test_file_sets_all_arguments(file: Path, caplog: pytest.LogCaptureFixture) -
     }
     assert security.credentials.username == "alice"
     assert warnings_of(caplog) == []
-    consumer = ShareConsumer.from_properties(file, "orders", ["refunds"])
-    assert consumer.subscription == ("orders", "refunds")
+    consumer = ShareConsumer("orders", **load_properties(file))
+    assert consumer.group_id == "billing"
 
 
 def test_arguments_override_the_file(file: Path) -> None:
     security = Security()
-    arguments = arguments_of(file, group_id="other", max_records=7, security=security)
+    arguments: dict[str, Any] = {
+        **load_properties(
+            file,
+            group_id="other",
+            max_records=7,
+            security=security,
+            acknowledgement="implicit",
+        )
+    }
 
     assert (arguments["group_id"], arguments["max_records"]) == ("other", 7)
     assert arguments["security"] is security
+    assert "acknowledgement" not in arguments, "the default, which a worker has too"
 
 
 def test_mapping_is_used_as_a_file() -> None:
-    consumer = ShareConsumer.from_properties(MINIMUM, "orders")
-
-    assert consumer.group_id == "billing"
+    assert load_properties(MINIMUM) == {
+        "bootstrap_servers": "b:9092",
+        "group_id": "billing",
+        "security": Security(),
+    }
 
 
 @pytest.mark.parametrize("name", ["group.id", "bootstrap.servers"])
 def test_missing_property_raises_unless_its_argument_is_given(name: str) -> None:
     rest = {key: value for key, value in MINIMUM.items() if key != name}
-    with pytest.raises(ConfigurationError, match=f"properties: {name}: missing"):
-        ShareConsumer.from_properties(rest, "orders")
+    argument, _ = ARGUMENTS[name]
+    with pytest.raises(
+        ConfigurationError, match=f"^{name}: missing; add it, or pass {argument}="
+    ):
+        load_properties(rest)
 
-    ShareConsumer.from_properties(rest, "orders", **{ARGUMENTS[name][0]: "b:9092"})
+    given: Any = {argument: "b:9092"}
+    assert load_properties(rest, **given).items() >= given.items()
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_property_that_share_groups_do_not_have_raises(name: str, file: Path) -> None:
     file.write_text(f"{FILE}{name}=1\n")
     with pytest.raises(ConfigurationError) as caught:
-        ShareConsumer.from_properties(file, "orders")
+        load_properties(file)
 
     line = FILE.count("\n") + 1
     assert str(caught.value) == f"{file}, line {line}: {name}: {REFUSED[name]}"
@@ -129,11 +128,10 @@ def test_property_without_an_effect_is_logged(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        ShareConsumer.from_properties({**MINIMUM, name: "1"}, "orders")
+        load_properties({**MINIMUM, name: "1"})
 
     (line,) = warnings_of(caplog)
-    assert name in line
-    assert WITHOUT_EFFECT[name] in line
+    assert f"{name}: {WITHOUT_EFFECT[name]}" in line
 
 
 @pytest.mark.parametrize(
@@ -149,7 +147,7 @@ def test_property_without_an_effect_is_logged(
 def test_misspelled_property_is_logged_with_the_right_one(
     name: str, near: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ShareConsumer.from_properties({**MINIMUM, name: "1"}, "orders")
+    load_properties({**MINIMUM, name: "1"})
 
     (line,) = warnings_of(caplog)
     assert name in line
@@ -158,11 +156,11 @@ def test_misspelled_property_is_logged_with_the_right_one(
 
 def test_missing_security_protocol_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     properties = {**MINIMUM, "sasl.username": "alice", "sasl.password": "secret"}
-    ShareConsumer.from_properties(properties, "orders")
-    ShareConsumer.from_properties(properties, "orders", security=Security())
+    load_properties(properties)
+    load_properties(properties, security=Security())
 
     (line,) = warnings_of(caplog)
-    assert "properties: sasl.username: sasl.* properties have no effect without" in line
+    assert "sasl.username: sasl.* properties have no effect without" in line
     assert "secret" not in line
 
 
@@ -183,36 +181,35 @@ def test_invalid_value_raises_with_file_and_line(
 ) -> None:
     file.write_text(f"group.id=g\nbootstrap.servers=b:9092\n{name}={value}\n")
     with pytest.raises(ConfigurationError) as caught:
-        ShareConsumer.from_properties(file, "orders")
+        load_properties(file)
 
     assert str(caught.value).startswith(f"{file}, line 3: {name}: must be ")
     assert expected in str(caught.value)
 
 
-def test_deserializers_that_are_passed_or_return_bytes_are_not_logged(
+def test_deserializer_of_java_is_logged_as_info_unless_it_returns_bytes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     prefix = "org.apache.kafka.common.serialization."
-    properties = {
-        **MINIMUM,
-        "key.deserializer": f"{prefix}ByteArrayDeserializer",
-        "value.deserializer": f"{prefix}StringDeserializer",
-    }
-    ShareConsumer.from_properties(properties, "orders", value_deserializer=json.loads)
+    with caplog.at_level(logging.INFO):
+        load_properties(
+            {
+                **MINIMUM,
+                "key.deserializer": f"{prefix}ByteArrayDeserializer",
+                "value.deserializer": f"{prefix}StringDeserializer",
+            }
+        )
 
-    assert warnings_of(caplog) == []
+    (line,) = caplog.records
+    assert line.levelno == logging.INFO
+    assert "value.deserializer" in line.getMessage()
 
 
 def test_name_of_librdkafka_is_accepted() -> None:
-    arguments = arguments_of(
-        {
-            "metadata.broker.list": "b:9092",
-            "group.id": "billing",
-            "fetch.wait.max.ms": "100",
-        }
-    )
+    properties = {"metadata.broker.list": "b:9092", "group.id": "billing"}
+    arguments = load_properties({**properties, "fetch.wait.max.ms": "100"})
 
-    assert arguments["max_wait"] == 0.1
+    assert (arguments["bootstrap_servers"], arguments["max_wait"]) == ("b:9092", 0.1)
 
 
 def test_guide_has_every_property_with_its_reason() -> None:
@@ -221,5 +218,4 @@ def test_guide_has_every_property_with_its_reason() -> None:
     for names, text in re.findall(r"^\| (`.*`) \| (.*) \|$", section, re.MULTILINE):
         tables |= dict.fromkeys(re.findall(r"`([a-z.]+)`", names), text)
 
-    arguments = {name: f"`{argument}`" for name, (argument, _) in ARGUMENTS.items()}
-    assert tables == {**arguments, **REFUSED, **WITHOUT_EFFECT}
+    assert tables == {**REFUSED, **WITHOUT_EFFECT}

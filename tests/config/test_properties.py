@@ -1,4 +1,4 @@
-"""Kafka properties files: parsing, conversion to `Security`, and errors."""
+"""Kafka properties files: parsing, `load_security`, and errors."""
 
 import ssl
 from base64 import urlsafe_b64decode
@@ -10,12 +10,12 @@ from urllib.parse import parse_qs
 import anyio
 import pytest
 
-from sharecons import Security
-from sharecons.config.properties import files
-from sharecons.config.properties.errors import PropertyError
-from sharecons.config.properties.jaas import parse_options
-from sharecons.config.properties.known_properties import SUPPORTED, unknown_warning
+from sharecons import Security, load_security
 from sharecons.errors import ConfigurationError
+from sharecons.properties import files
+from sharecons.properties.errors import PropertyError
+from sharecons.properties.jaas import parse_options
+from sharecons.properties.known_properties import SUPPORTED, unknown_warning
 from tests.config.authority import PASSWORD
 
 MODULE = "org.apache.kafka.common.security"
@@ -31,7 +31,7 @@ def security(*mappings, **more):
     merged = {}
     for mapping in mappings:
         merged |= mapping
-    return Security.from_properties(merged | more)
+    return load_security(merged | more)
 
 
 def error_of(*mappings):
@@ -427,7 +427,7 @@ def keystores(authority):
 )
 def test_key_without_a_certificate_is_rejected(name, certificate):
     with pytest.raises(ConfigurationError, match=f"without {certificate}"):
-        Security.from_properties({"security.protocol": "SSL", name: "mine.key"})
+        load_security({"security.protocol": "SSL", name: "mine.key"})
 
 
 @pytest.mark.parametrize("kind", ["PEM", "PKCS12", "in the file itself", "librdkafka"])

@@ -92,11 +92,6 @@ def test_key_without_a_certificate_is_rejected(name):
         Security.tls(**{name: "client.key"})
 
 
-def test_path_instead_of_properties_is_rejected():
-    with pytest.raises(ConfigurationError, match="must be a mapping, not a str"):
-        Security.from_properties("client.properties")
-
-
 def test_context_with_other_arguments_is_rejected(authority):
     context = ssl.create_default_context()
 

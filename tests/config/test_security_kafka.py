@@ -7,11 +7,11 @@ import anyio
 import pytest
 
 from sharecons import Producer, Security, ShareConsumer
-from sharecons.config import settings
-from sharecons.config.properties.tokens import unsecured
 from sharecons.config.validation import parse_bootstrap
 from sharecons.errors import AuthenticationError, ConnectionFailedError
 from sharecons.net.cluster import Cluster
+from sharecons.properties import settings
+from sharecons.properties.tokens import unsecured
 from sharecons.protocol.group.messages import FindCoordinator
 from tests.broker.java_tools import JavaTools
 from tests.config.authority import PASSWORD as STORE_PASSWORD

@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
+from sharecons import Security
 from sharecons.cli import client_options
-from sharecons.config import settings
 from sharecons.errors import ConfigurationError
+from sharecons.properties import settings
 
 LOGIN = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
@@ -46,8 +47,9 @@ def error_of(environ=None, **arguments):
 def test_bootstrap_servers_are_sufficient():
     found = load_settings(bootstrap_servers="b:1,c:2")
 
-    assert found == settings.ClientSettings(bootstrap_servers="b:1,c:2")
-    assert found.security is None
+    assert found == settings.ClientSettings(
+        bootstrap_servers="b:1,c:2", security=Security()
+    )
 
 
 def test_settings_from_a_file(file):
@@ -87,7 +89,7 @@ def test_arguments_override_environment_and_file(file):
     )
 
     assert ("argument:9092", 2.5) == (found.bootstrap_servers, found.timeout)
-    assert found.security is None
+    assert found.security == Security()
 
 
 def test_api_timeout_overrides_request_timeout(file):
@@ -160,7 +162,7 @@ def test_missing_security_protocol_has_a_warning(properties, expected):
     found = load_settings(bootstrap_servers="b:1", properties=properties)
 
     assert (f"--command-property: {expected}",) == found.warnings
-    assert found.security is None
+    assert found.security == Security()
 
 
 def test_plaintext_has_no_warning_about_properties_for_sasl(file):
@@ -298,7 +300,7 @@ def test_warnings_go_to_stderr(capsys):
 def test_help_does_not_import_settings():
     """Help must be fast."""
     program = (
-        "import sys, sharecons.cli.client_options, sharecons.config.settings;"
+        "import sys, sharecons.cli.client_options, sharecons.properties.settings;"
         "print([m for m in ('ssl', 'anyio', 'kio', 'javaproperties') "
         "if m in sys.modules])"
     )

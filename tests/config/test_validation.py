@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from sharecons import Error, Security, ShareConsumer, ShareGroupAdmin, TopicPartition
+from sharecons import (
+    Error,
+    Security,
+    ShareConsumer,
+    ShareGroupAdmin,
+    TopicPartition,
+    load_security,
+)
 from sharecons.config.validation import (
     check_offset_reset,
     member_id_of,
@@ -367,4 +374,4 @@ def test_invalid_unicode_in_credential_properties_is_rejected() -> None:
         "sasl.password": LONE_SURROGATE,
     }
     with pytest.raises(ConfigurationError, match=r"^sasl\.password: .*surrogate"):
-        Security.from_properties(properties)
+        load_security(properties)

@@ -63,7 +63,7 @@ async def main():
 
 TOKENS = """
 import anyio
-from sharecons.config.properties.tokens import from_endpoint
+from sharecons.properties.tokens import from_endpoint
 
 async def main():
     with anyio.move_on_after(1):

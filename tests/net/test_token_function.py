@@ -8,9 +8,9 @@ from functools import partial
 import anyio
 import pytest
 
-from sharecons.config.properties.tokens import unsecured
 from sharecons.errors import AuthenticationError, ConnectionFailedError, Error
 from sharecons.net.io.sasl import SaslSession, SaslSessions
+from sharecons.properties.tokens import unsecured
 from sharecons.protocol.codes import Code
 from sharecons.protocol.grace_period import DURATION, GracePeriod
 from sharecons.protocol.sasl.authentication import (

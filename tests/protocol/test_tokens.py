@@ -5,7 +5,7 @@ from base64 import urlsafe_b64encode
 
 import pytest
 
-from sharecons.config.properties.tokens import unsecured
+from sharecons.properties.tokens import unsecured
 from sharecons.protocol.sasl.renewal import MAX_DELAY, Renewal
 from sharecons.protocol.sasl.tokens import expiry_of, is_token
 

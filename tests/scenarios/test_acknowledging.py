@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from sharecons import AcknowledgeResult, AcknowledgeType, ShareConsumer
+from sharecons import AcknowledgeResult, AcknowledgeType, ShareConsumer, load_properties
 from sharecons.errors import (
     ClosedError,
     ConfigurationError,
@@ -256,8 +256,10 @@ async def test_consumer_from_a_properties_file_consumes_with_its_settings(
         f"bootstrap.servers={queue.admin.bootstrap_servers}\ngroup.id={queue.group}\n"
         "share.acknowledgement.mode=explicit\nfetch.max.wait.ms=200\n"
     )
-    async with ShareConsumer.from_properties(
-        file, queue.topic, value_deserializer=bytes.decode, network=queue.admin.network
+    async with ShareConsumer(
+        queue.topic,
+        value_deserializer=bytes.decode,
+        **load_properties(file, network=queue.admin.network),
     ) as consumer:
         (record,) = await take(aiter(consumer), 1)
 

@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 
-from sharecons.config.properties import consumer_properties
 from sharecons.errors import ConfigurationError
+from sharecons.properties import consumer_properties
 from sharecons.spark.options import load_security, read_options
 from sharecons.spark.units import parse_duration
 

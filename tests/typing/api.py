@@ -25,6 +25,8 @@ from sharecons import (
     ShareWorker,
     TopicPartition,
     WorkerOptions,
+    load_properties,
+    load_security,
 )
 from sharecons.errors import DeserializationError
 from sharecons.metrics import METRICS, Metric, MetricName
@@ -79,16 +81,22 @@ async def polled(consumer: ShareConsumer[bytes, Any]) -> None:
 
 
 def from_file() -> None:
-    consumer = ShareConsumer.from_properties("client.properties", "t")
-    assert_type(consumer, ShareConsumer[bytes, bytes])
-    decoded = ShareConsumer.from_properties({}, "t", key_deserializer=bytes.decode)
+    arguments = load_properties("client.properties", group_id="g", max_records=7)
+    assert_type(ShareConsumer("t", **arguments), ShareConsumer[bytes, bytes])
+    decoded = ShareConsumer(
+        "t", key_deserializer=bytes.decode, **load_properties({}), handle_signals=True
+    )
     assert_type(decoded, ShareConsumer[str, bytes])
+    load_properties("client.properties", max_record=7)  # type: ignore[call-arg]
+    Producer(security=load_security("client.properties"))
 
 
 def worker_from_file() -> None:
-    worker = ShareWorker.from_properties("client.properties", "t", of_bytes)
+    worker = ShareWorker("t", of_bytes, **load_properties("client.properties"))
     assert_type(worker, ShareWorker[bytes, bytes])
-    decoded = ShareWorker.from_properties({}, "t", key_deserializer=bytes.decode)
+    decoded = ShareWorker(
+        "t", key_deserializer=bytes.decode, concurrency=3, **load_properties({})
+    )
     assert_type(decoded, ShareWorker[str, bytes])
 
 

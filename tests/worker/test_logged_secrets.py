@@ -19,6 +19,7 @@ from sharecons import (
     RetryPolicy,
     Security,
     ShareWorker,
+    load_properties,
 )
 from sharecons.errors import ConfigurationError, Error
 from sharecons.testing import EmbeddedBroker
@@ -431,7 +432,7 @@ def test_properties_with_passwords_are_not_quoted(output: Output, name: str) -> 
         name: f"{PASSWORD} required;",
     }
     with pytest.raises(ConfigurationError) as caught:
-        ShareWorker.from_properties(properties, "orders", parse_number)
+        load_properties(properties)
 
     assert "pl4nted" not in str(caught.value)
     assert [] == output.quoting()

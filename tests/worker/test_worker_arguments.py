@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -15,10 +14,12 @@ from sharecons import (
     RetryTopic,
     ShareConsumer,
     ShareWorker,
+    load_properties,
 )
 from sharecons.errors import ConfigurationError
 from tests.worker.working import Handled
 
+PROPERTIES = {"bootstrap.servers": "a:1", "group.id": "billing"}
 RETRY = RetryTopic("orders.retry", 60.0)
 
 
@@ -292,30 +293,13 @@ def test_retry_topics_from_a_generator_are_accepted() -> None:
     assert ("orders", "orders.retry") == created.subscription
 
 
-def test_properties_file_has_the_settings_of_the_member(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    file = tmp_path / "client.properties"
-    file.write_text(
-        "bootstrap.servers=a:1\ngroup.id=billing\nmax.poll.records=7\n"
-        "share.acknowledgement.mode=explicit\n"
-    )
+def test_properties_are_arguments_of_a_worker() -> None:
+    created = ShareWorker("orders", Handled(), **load_properties(PROPERTIES))
 
-    created = ShareWorker.from_properties(
-        file, "orders", Handled(), value_deserializer=int, concurrency=3
-    )
-
-    assert ("billing", ("orders",), 3) == (
-        created.group_id,
-        created.subscription,
-        created.concurrency,
-    )
-    assert 1 == caplog.text.count("property without an effect")
-    assert "share.acknowledgement.mode" in caplog.text
-    other = ShareWorker.from_properties(file, group_id="other")
-    assert ("other", ()) == (other.group_id, other.subscription)
+    assert ("billing", ("orders",)) == (created.group_id, created.subscription)
 
 
-def test_properties_file_without_a_group_is_an_error() -> None:
-    with pytest.raises(ConfigurationError, match=r"group\.id: missing"):
-        ShareWorker.from_properties({"bootstrap.servers": "a:1"}, "orders", Handled())
+def test_property_of_the_acknowledgement_mode_is_an_error() -> None:
+    properties = {**PROPERTIES, "share.acknowledgement.mode": "explicit"}
+    with pytest.raises(ConfigurationError, match=r"share\.acknowledgement\.mode"):
+        ShareWorker("orders", Handled(), **load_properties(properties))

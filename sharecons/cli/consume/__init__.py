@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sharecons._record import Record
     from sharecons.cli.consume.program import ConsumeOptions
     from sharecons.cli.exit_codes import ExitCode
-    from sharecons.config.settings import ClientSettings
+    from sharecons.properties.settings import ClientSettings
 
     # A class for annotations only: at run time it cannot be subscripted.
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -188,10 +188,10 @@ def _consume_options(options: argparse.Namespace) -> "ConsumeOptions":
 
 def _record_format(options: argparse.Namespace) -> "Callable[[Record], bytes]":
     from sharecons.cli.consume.formatter import PROPERTIES, RecordFormat, format_json
-    from sharecons.cli.format_properties import load_properties
+    from sharecons.cli.format_properties import read_format_properties
     from sharecons.errors import ConfigurationError
 
-    properties = load_properties(
+    properties = read_format_properties(
         options.formatter_config,
         options.formatter_properties,
         option="--formatter-property",

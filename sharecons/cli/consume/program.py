@@ -16,13 +16,13 @@ from sharecons.cli.consume.standard_output import StandardOutput
 from sharecons.cli.exit_codes import CONNECT_TIMEOUT, ExitCode
 from sharecons.cli.output import OutputError
 from sharecons.cli.stop_signals import run_until_signal
-from sharecons.config.settings import ClientSettings
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import (
     CorruptRecordsError,
     RecordStateError,
     UnsupportedVersionError,
 )
+from sharecons.properties.settings import ClientSettings
 
 __all__ = ["ConsumeOptions", "UnwritableRecordError", "consume"]
 

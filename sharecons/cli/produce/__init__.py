@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sharecons.cli.exit_codes import ExitCode
     from sharecons.cli.produce.new_line import NewLine
     from sharecons.cli.produce.program import ProduceLines
-    from sharecons.config.settings import ClientSettings
+    from sharecons.properties.settings import ClientSettings
 
     # A class for annotations only: at run time it cannot be subscripted.
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -136,12 +136,12 @@ def _work(options: argparse.Namespace) -> "ProduceLines":
 
 
 def _line_parser(options: argparse.Namespace) -> "Callable[[bytes], NewLine]":
-    from sharecons.cli.format_properties import load_properties
+    from sharecons.cli.format_properties import read_format_properties
     from sharecons.cli.produce.json_lines import parse_json_line
     from sharecons.cli.produce.line_format import PROPERTIES, LineFormat
     from sharecons.errors import ConfigurationError
 
-    properties = load_properties(
+    properties = read_format_properties(
         options.reader_config,
         options.reader_properties,
         option="--reader-property",

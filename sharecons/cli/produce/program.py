@@ -14,13 +14,13 @@ from sharecons.cli.produce.line_splitter import LineSplitter
 from sharecons.cli.produce.new_line import LineError, NewLine
 from sharecons.cli.produce.standard_input import StandardInput
 from sharecons.cli.stop_signals import run_until_signal
-from sharecons.config.settings import ClientSettings
 from sharecons.config.validation import check_topic, parse_bootstrap
 from sharecons.errors import AuthorizationError, BrokerError, ConfigurationError, Error
 from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.net.cluster import Cluster
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.producer.records import RecordPosition
+from sharecons.properties.settings import ClientSettings
 from sharecons.protocol.admin.fanout import results_of
 from sharecons.protocol.codes import Code
 from sharecons.records.compression import Codec

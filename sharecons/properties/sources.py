@@ -3,17 +3,18 @@
 from collections.abc import Mapping
 from os import PathLike, fspath
 
-from sharecons.config.properties import jaas
-from sharecons.config.properties.errors import PropertyError
-from sharecons.config.properties.known_properties import (
+from sharecons.config.security import Security
+from sharecons.errors import ConfigurationError
+from sharecons.properties import jaas
+from sharecons.properties.errors import PropertyError
+from sharecons.properties.known_properties import (
     ALIASES,
     SUPPORTED,
     find_variables,
     unknown_variable_warning,
     unknown_warning,
 )
-from sharecons.config.properties.security import expand, missing_protocol
-from sharecons.errors import ConfigurationError
+from sharecons.properties.security import build_security, expand, missing_protocol
 
 __all__ = ["MergedProperties"]
 
@@ -23,7 +24,7 @@ class MergedProperties:
 
     Attributes:
         properties: the properties under Java's names (see `security.expand`).
-        warnings: one line for each unknown property or environment variable.
+        warnings: one line for each property or variable without an effect.
     """
 
     def __init__(self) -> None:
@@ -32,7 +33,11 @@ class MergedProperties:
         self._origins: dict[str, str] = {}
 
     def add(self, found: Mapping[str, str], origins: Mapping[str, str]) -> None:
-        """Add the properties of one source; `origins` maps each name to its place.
+        """Add the properties of one source.
+
+        Args:
+            origins: the file and line, or another place, by property. Messages about
+                other properties have only their names.
 
         Raises:
             ConfigurationError: `sasl.jaas.config` is invalid.
@@ -40,7 +45,7 @@ class MergedProperties:
         self._origins |= origins
         for name in found:
             if warning := unknown_warning(name):
-                self.warnings.append(f"{origins[name]}: {warning}")
+                self.warn(name, warning)
         try:
             added = expand(found)
         except PropertyError as error:
@@ -48,7 +53,8 @@ class MergedProperties:
         for name in added.keys() - found.keys():
             # The name comes from an alias or from `sasl.jaas.config`.
             source = next((k for k in found if ALIASES.get(k) == name), jaas.NAME)
-            self._origins[name] = origins[source]
+            if source in origins:
+                self._origins[name] = origins[source]
         self.properties |= added
 
     def add_file(self, path: str | PathLike[str]) -> None:
@@ -58,7 +64,7 @@ class MergedProperties:
             ConfigurationError: the file cannot be read, or is not a properties file.
         """
         # Imported here: it takes 10 ms, and only a file needs it.
-        from sharecons.config.properties import files
+        from sharecons.properties import files
 
         lines = files.read_properties(path)
         self.add(
@@ -75,15 +81,19 @@ class MergedProperties:
         known = {name: variables[name] for name in variables.keys() & SUPPORTED}
         self.add({name: environ[variable] for name, variable in known.items()}, known)
 
-    def protocol_warning(self) -> str | None:
-        """Return a warning if the security protocol is missing, else None.
+    def build_security(self) -> Security:
+        """Return TLS and SASL; warn if properties for them have no effect.
 
-        Then the client connects without TLS and SASL, and properties for these have no
-        effect.
+        Raises:
+            PropertyError: a property is invalid or missing.
         """
-        if (found := missing_protocol(self.properties)) is None:
-            return None
-        return f"{self._origins[found.property]}: {found}"
+        if (found := missing_protocol(self.properties)) is not None:
+            self.warn(found.property, str(found))
+        return build_security(self.properties)
+
+    def warn(self, name: str, text: str) -> None:
+        """Add a warning about a property; its origin goes before the text."""
+        self.warnings.append(self._locate(name, text))
 
     def with_origin(
         self, error: PropertyError, default: str | None = None
@@ -93,5 +103,8 @@ class MergedProperties:
         Args:
             default: the origin of a missing property.
         """
-        origin = self._origins.get(error.property, default)
-        return ConfigurationError(f"{origin}: {error}" if origin else str(error))
+        return ConfigurationError(self._locate(error.property, str(error), default))
+
+    def _locate(self, name: str, text: str, default: str | None = None) -> str:
+        origin = self._origins.get(name, default)
+        return f"{origin}: {text}" if origin else text

@@ -1,19 +1,16 @@
-"""TLS and SASL from properties: an SSL context and credentials."""
+"""`Security` from properties: an SSL context for TLS, and credentials for SASL."""
 
 import ssl
 from collections.abc import Mapping
 from typing import Final
 
-from sharecons.config.properties import jaas, stores
-from sharecons.config.properties.credentials import build_credentials
-from sharecons.config.properties.errors import PropertyError
-from sharecons.config.properties.known_properties import ALIASES, SUPPORTED
-from sharecons.protocol.sasl.credentials import Credentials
+from sharecons.config.security import Security
+from sharecons.properties import jaas, stores
+from sharecons.properties.credentials import build_credentials
+from sharecons.properties.errors import PropertyError
+from sharecons.properties.known_properties import ALIASES, SUPPORTED
 
-__all__ = ["SecurityParts", "build_security_parts", "expand", "missing_protocol"]
-
-SecurityParts = tuple[ssl.SSLContext | None, Credentials | None]
-"""The context for TLS and the credentials for SASL; None where it is not used."""
+__all__ = ["build_security", "expand", "missing_protocol"]
 
 PROTOCOL: Final = "security.protocol"
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -69,8 +66,8 @@ def missing_protocol(properties: Mapping[str, str]) -> PropertyError | None:
     )
 
 
-def build_security_parts(properties: Mapping[str, str]) -> SecurityParts:
-    """Return the context and credentials for properties from `expand`.
+def build_security(properties: Mapping[str, str]) -> Security:
+    """Return TLS and SASL for properties from `expand`.
 
     Raises:
         PropertyError: a property is invalid or missing.
@@ -79,9 +76,9 @@ def build_security_parts(properties: Mapping[str, str]) -> SecurityParts:
     if protocol not in PROTOCOLS:
         known = ", ".join(PROTOCOLS)
         raise PropertyError(PROTOCOL, f"must be one of {known}, not {protocol!r}")
-    return (
-        _build_context(properties) if protocol.endswith("SSL") else None,
-        build_credentials(properties) if "SASL" in protocol else None,
+    return Security(
+        ssl_context=_build_context(properties) if protocol.endswith("SSL") else None,
+        credentials=build_credentials(properties) if "SASL" in protocol else None,
     )
 
 

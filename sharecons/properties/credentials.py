@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from sharecons.config.properties import jaas
-from sharecons.config.properties.errors import PropertyError, check_property
 from sharecons.config.validation import check_unicode
+from sharecons.properties import jaas
+from sharecons.properties.errors import PropertyError, check_property
 from sharecons.protocol.sasl.credentials import (
     MECHANISMS,
     OAUTHBEARER,
@@ -71,7 +71,7 @@ def _token_source(
     properties: Mapping[str, str], options: Mapping[str, str]
 ) -> TokenSource:
     # Imported here: it imports urllib, which only OAUTHBEARER needs.
-    from sharecons.config.properties import tokens
+    from sharecons.properties import tokens
 
     if claims := _with_prefix(CLAIM_PREFIX, options):
         return tokens.unsecured(claims, float(options.get(LIFETIME, tokens.LIFETIME)))

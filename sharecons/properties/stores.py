@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from sharecons.config.properties.errors import PropertyError
 from sharecons.escaping import to_file_name
+from sharecons.properties.errors import PropertyError
 
 __all__ = [
     "add_certificate",
@@ -125,7 +125,7 @@ def _read_pkcs12(name: str, data: bytes, password: str) -> tuple[bytes, str]:
     if not data.startswith(PKCS12):
         raise PropertyError(name, "the store is neither PEM nor PKCS12")
     try:
-        from sharecons.config.properties.pkcs12 import read_store
+        from sharecons.properties.pkcs12 import read_store
     except ImportError as error:
         raise PropertyError(
             name,

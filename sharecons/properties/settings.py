@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from sharecons.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from sharecons.config.properties.sources import MergedProperties
     from sharecons.config.security import Security
+    from sharecons.properties.sources import MergedProperties
 
 __all__ = ["DEFAULT_CLIENT_ID", "DEFAULT_TIMEOUT", "ClientSettings", "load"]
 
@@ -69,8 +69,8 @@ def load(
             with the file and line, the variable or the property, and the reason.
     """
     # These import ssl, which the command line's help does not need.
-    from sharecons.config.properties.errors import PropertyError
-    from sharecons.config.properties.sources import MergedProperties
+    from sharecons.properties.errors import PropertyError
+    from sharecons.properties.sources import MergedProperties
 
     environ = os.environ if environ is None else environ
     merged = MergedProperties()
@@ -89,19 +89,18 @@ def load(
 
 def _settings(merged: "MergedProperties", timeout: float | None) -> ClientSettings:
     properties = merged.properties
-    warnings = [*merged.warnings, merged.protocol_warning()]
     return ClientSettings(
         bootstrap_servers=_bootstrap_servers(properties),
-        security=_security(properties),
+        security=merged.build_security(),
         client_id=_client_id(properties),
         timeout=_timeout(properties) if timeout is None else timeout,
-        warnings=tuple(each for each in warnings if each),
+        warnings=tuple(merged.warnings),
     )
 
 
 def _bootstrap_servers(properties: Mapping[str, str]) -> str:
-    from sharecons.config.properties.errors import PropertyError
     from sharecons.config.validation import parse_bootstrap
+    from sharecons.properties.errors import PropertyError
 
     servers = properties.get(SERVERS, "").strip()
     if not servers:
@@ -118,26 +117,16 @@ def _bootstrap_servers(properties: Mapping[str, str]) -> str:
 
 
 def _client_id(properties: Mapping[str, str]) -> str:
-    from sharecons.config.properties.errors import check_property
     from sharecons.config.validation import check_string
+    from sharecons.properties.errors import check_property
 
     client_id = properties.get(CLIENT_ID) or DEFAULT_CLIENT_ID
     check_property(CLIENT_ID, check_string, client_id)
     return client_id
 
 
-def _security(properties: Mapping[str, str]) -> "Security | None":
-    from sharecons.config.properties.security import build_security_parts
-    from sharecons.config.security import Security
-
-    context, credentials = build_security_parts(properties)
-    if context is None and credentials is None:
-        return None
-    return Security(ssl_context=context, credentials=credentials)
-
-
 def _timeout(properties: Mapping[str, str]) -> float:
-    from sharecons.config.properties.errors import PropertyError
+    from sharecons.properties.errors import PropertyError
 
     for name in TIMEOUTS:
         if text := properties.get(name, "").strip():

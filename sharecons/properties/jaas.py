@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from sharecons.config.properties.errors import PropertyError
+from sharecons.properties.errors import PropertyError
 
 __all__ = ["NAME", "parse_options"]
 

@@ -6,7 +6,7 @@ ignored, since one file often configures producers and consumers too.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Final
 
@@ -112,8 +112,7 @@ def unknown_variable_warning(name: str) -> str | None:
     """
     if name in SUPPORTED or name.startswith(IGNORED_PREFIXES):
         return None
-    near = get_close_matches(name, [*SUPPORTED, "command.config"], 1)
-    hint = f"; did you mean {_to_variable(near[0])}?" if near else ""
+    hint = _hint(name, (*SUPPORTED, "command.config"), _to_variable)
     return f"unknown environment variable {_to_variable(name)}{hint}"
 
 
@@ -121,14 +120,23 @@ def _to_variable(name: str) -> str:
     return PREFIX + name.upper().replace(".", "_")
 
 
-def unknown_warning(name: str) -> str | None:
+def unknown_warning(
+    name: str,
+    known: Collection[str] = SUPPORTED,
+    prefixes: tuple[str, ...] = CHECKED_PREFIXES,
+) -> str | None:
     """Return a warning if the property seems misspelled, else None."""
     if (
-        name in SUPPORTED
-        or not name.startswith(CHECKED_PREFIXES)
+        name in known
+        or not name.startswith(prefixes)
         or name.startswith(IGNORED_PREFIXES)
     ):
         return None
-    near = get_close_matches(name, SUPPORTED, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return f"unknown property {name}{hint}"
+    return f"unknown property {name}{_hint(name, known)}"
+
+
+def _hint(
+    name: str, known: Collection[str], show: Callable[[str], str] = lambda each: each
+) -> str:
+    near = get_close_matches(name, known, 1)
+    return f"; did you mean {show(near[0])}?" if near else ""
