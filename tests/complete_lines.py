@@ -1,4 +1,4 @@
-"""The lines of a file that a process may be writing, or was killed at."""
+"""The lines of a file that a process is perhaps writing, or was killed at."""
 
 from pathlib import Path
 
