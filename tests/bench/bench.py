@@ -1,7 +1,6 @@
 """One benchmark run: broker, topics, and the measurement of one client."""
 
 import argparse
-import asyncio
 import itertools
 import logging
 import os
@@ -14,14 +13,11 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any, Final
 
-from kio.schema.describe_share_group_offsets.v1 import request as description
-from kio.schema.describe_share_group_offsets.v1.response import (
-    DescribeShareGroupOffsetsResponse,
-)
+import anyio
 
+from sharecons import Error, ShareGroupAdmin
 from sharecons.testing.kafka import KafkaCluster
 from sharecons.testing.kafka.cleanup import CleanupProcess
-from tests.bench.clients.connection import Connection
 from tests.bench.processes import (
     ProgramError,
     parse_result,
@@ -40,7 +36,6 @@ REHEARSAL_ROUND: Final = -1
 WARM_UPS: Final = 3
 TIMEOUT: Final = 120.0  # seconds for a client to read its records
 STARTUP_TIMEOUT: Final = 60.0  # seconds more to start the JVM, join and close
-RESPONSE_TIMEOUT: Final = 10.0  # seconds
 
 log = logging.getLogger("tests.bench")
 
@@ -193,7 +188,9 @@ class Bench:
                 run_program(command, self._cleanup, timeout + STARTUP_TIMEOUT, watch)
             )
             if "wanted" in (extra or {}):
-                result["unacknowledged"] = self._unacknowledged(group)
+                result["unacknowledged"] = anyio.run(
+                    _unacknowledged, self._bootstrap, group
+                )
         except ProgramError as error:
             result = {"error": str(error)}
         if round_ == REHEARSAL_ROUND:
@@ -278,49 +275,24 @@ class Bench:
             words += [f"--{name.replace('_', '-')}", str(value)]
         return words
 
-    def _unacknowledged(self, group: str) -> int | None:
-        """Return the group's lag in records, or None if the broker does not report it.
 
-        Kafka reports the lag since 4.2. The share-partition start offset is no
-        substitute: it advances later than acknowledgements.
-        """
-        try:
-            return asyncio.run(_group_lag(self._bootstrap, group))
-        except (OSError, TimeoutError, RuntimeError):
-            return None
-
-
-async def _group_lag(bootstrap: str, group: str) -> int:
-    group_request: Any = description.DescribeShareGroupOffsetsRequestGroup(
-        group_id=group,  # type: ignore[arg-type]
-        topics=None,
-    )
-    request = description.DescribeShareGroupOffsetsRequest(groups=(group_request,))
-    async with asyncio.timeout(RESPONSE_TIMEOUT):
-        connection = await Connection.open(bootstrap)
-        try:
-            response = await connection.send(request, DescribeShareGroupOffsetsResponse)
-        finally:
-            connection.close()
-    (found,) = response.groups
-    if found.error_code:
-        raise RuntimeError(
-            f"describing the offsets of group {group} failed: {found.error_code.name}"
-        )
-    lags = [part.lag for topic in found.topics for part in topic.partitions]
-    if not lags or min(lags) < 0:
-        raise RuntimeError(f"the broker does not know the lag of group {group} yet")
-    return sum(lags)
+async def _unacknowledged(bootstrap: str, group: str) -> int | None:
+    """Return the group's lag in records, or None if the broker does not report it."""
+    try:
+        async with ShareGroupAdmin(bootstrap_servers=bootstrap) as admin:
+            listed = (await admin.list_share_group_offsets(group))[group].value
+            lags = [offset.lag for offset in listed.found.values()]
+    except Error:
+        return None
+    return sum(lag or 0 for lag in lags) if lags and None not in lags else None
 
 
 def _describe(run_labels: Mapping[str, Any]) -> str:
     """Return the measurement, its conditions and the client for the log."""
-    named = ("what", "client", "round")
-    under = [
-        f"{name}={value}" for name, value in run_labels.items() if name not in named
-    ]
-    where = " ".join([run_labels["what"], *under, f"round {run_labels['round'] + 1}"])
-    return f"{where}, {run_labels['client']}"
+    labels = dict(run_labels)
+    what, client, round_ = (labels.pop(name) for name in ("what", "client", "round"))
+    under = [f"{name}={value}" for name, value in labels.items()]
+    return f"{' '.join([what, *under])} round {round_ + 1}, {client}"
 
 
 def _format_result(result: Mapping[str, Any]) -> Iterator[str]:

@@ -64,6 +64,64 @@ QUICK: Final[Mapping[str, Any]] = {
 QUICK_CLIENTS: Final = ["sharecons", "sharecons-uvloop", "confluent", "franz", "raw"]
 
 
+def _parse_words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _parse_numbers(text: str) -> list[int]:
+    return [int(word.replace("_", "")) for word in _parse_words(text)]
+
+
+def _subset_of(known: Sequence[str]) -> Callable[[str], list[str]]:
+    def parse(text: str) -> list[str]:
+        words = _parse_words(text)
+        if unknown := [word for word in words if word not in known]:
+            raise argparse.ArgumentTypeError(
+                f"unknown: {', '.join(unknown)}; choose from {', '.join(known)}"
+            )
+        return words
+
+    return parse
+
+
+# Option, its parser, default and help.
+SIZES: Final[Sequence[tuple[str, Callable[[str], Any], Any, str]]] = (
+    ("--records", int, 2_500_000, "per topic, at most"),
+    ("--sizes", _parse_numbers, [100, 1024, 10240], "value sizes, bytes"),
+    ("--codecs", _parse_words, ["none", "lz4"], "compression"),
+    ("--partitions", int, 6, "partitions per topic"),
+    ("--max-records", int, 500, "max.poll.records"),
+    ("--batch-size", int, 16384, "producer batch size, bytes"),
+    ("--linger", float, 0.005, "producer linger, seconds"),
+    ("--rates", _parse_numbers, [1000, 20_000], "latency: records/s"),
+    # Latency varies more between rounds than the other measurements.
+    ("--latency-rounds", int, 9, "runs per client"),
+    ("--latency-seconds", float, 8.0, "seconds measured per run"),
+    ("--warm-up", float, 3.0, "seconds before measuring"),
+    ("--redeliveries", int, 50, "records to release"),
+    ("--partition-counts", _parse_numbers, [1, 6, 50, 200, 500], "of the topics"),
+    ("--consumer-counts", _parse_numbers, [1, 10, 100], "consumers in one process"),
+    ("--consumer-sizes", _parse_numbers, [100], "consumers: value sizes, bytes"),
+    (
+        "--large-cases",
+        parse_cases,
+        list(CASES),
+        "large: value size, compression and producer batch size of each topic, as "
+        "10240:lz4:1048576",
+    ),
+    (
+        "--large-bytes",
+        int,
+        500_000_000,
+        "large: values of one topic, bytes; less for small and compressed records",
+    ),
+    ("--memory-seconds", float, 3.0, "memory: duration"),
+    ("--growth-records", int, 500_000, "per topic, for these"),
+    ("--slow-seconds", float, 600.0, "slow consumer: duration"),
+    ("--pause", float, 0.005, "slow consumer: seconds per record"),
+)
+
+
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -91,30 +149,14 @@ def _parser() -> argparse.ArgumentParser:
         "and pictures are written at the end, or by `python -m tests.bench.report`.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    _add_plan(parser.add_argument)
-    _add_throughput(parser.add_argument)
-    _add_others(parser.add_argument)
-    return parser
-
-
-def _add_plan(add: Callable[..., Any]) -> None:
-    add(
-        "--scenario",
-        choices=SCENARIOS,
-        default=STANDARD,
-        help="measurements and their sizes: large is for large and compressed records, "
-        "and many consumers",
-    )
-    add(
-        "--what",
-        type=_subset_of(MEASUREMENT_NAMES),
-        help=f"only these of the scenario: {', '.join(MEASUREMENT_NAMES)}",
-    )
-    add(
-        "--clients",
-        type=_subset_of(CLIENTS),
-        help=f"only these: {', '.join(CLIENTS)}",
-    )
+    add = parser.add_argument
+    text = "measurements and their sizes; large: large records and many consumers"
+    add("--scenario", choices=SCENARIOS, default=STANDARD, help=text)
+    for name, known, of in (
+        ("--what", MEASUREMENT_NAMES, "only these of the scenario"),
+        ("--clients", tuple(CLIENTS), "only these"),
+    ):
+        add(name, type=_subset_of(known), help=f"{of}: {', '.join(known)}")
     add("--rounds", type=int, default=3, help="runs per client")
     add("--settle", type=float, default=60.0, help="seconds of broker warm-up")
     add("--quick", action="store_true", help="small run of three minutes")
@@ -122,87 +164,6 @@ def _add_plan(add: Callable[..., Any]) -> None:
     output = Path("docs/performance") / date.today().isoformat()
     add("--output", type=Path, default=output, help="results directory")
     add("--add", action="store_true", help="append to earlier results")
-
-
-def _add_throughput(add: Callable[..., Any]) -> None:
-    add("--records", type=int, default=2_500_000, help="per topic, at most")
-    add(
-        "--sizes",
-        type=_parse_numbers,
-        default=[100, 1024, 10240],
-        help="value sizes, bytes",
-    )
-    add(
-        "--codecs",
-        type=_parse_words,
-        default=["none", "lz4"],
-        help="compression",
-    )
-    add("--partitions", type=int, default=6, help="partitions per topic")
-    add("--max-records", type=int, default=500, help="max.poll.records")
-    add("--batch-size", type=int, default=16384, help="producer batch size, bytes")
-    add("--linger", type=float, default=0.005, help="producer linger, seconds")
-
-
-def _add_others(add: Callable[..., Any]) -> None:
-    add(
-        "--rates",
-        type=_parse_numbers,
-        default=[1000, 20_000],
-        help="latency: records/s",
-    )
-    # Latency varies more between rounds than the other measurements.
-    add("--latency-rounds", type=int, default=9, help="runs per client")
-    add("--latency-seconds", type=float, default=8.0, help="seconds measured per run")
-    add("--warm-up", type=float, default=3.0, help="seconds before measuring")
-    add("--redeliveries", type=int, default=50, help="records to release")
-    add("--partition-counts", type=_parse_numbers, default=[1, 6, 50, 200, 500])
-    add(
-        "--consumer-counts",
-        type=_parse_numbers,
-        default=[1, 10, 100],
-        help="consumers in one process",
-    )
-    add(
-        "--consumer-sizes",
-        type=_parse_numbers,
-        default=[100],
-        help="consumers: value sizes, bytes",
-    )
-    add(
-        "--large-cases",
-        type=parse_cases,
-        default=list(CASES),
-        help="large: value size, compression and producer batch size of each topic, as "
-        "10240:lz4:1048576",
-    )
-    add(
-        "--large-bytes",
-        type=int,
-        default=500_000_000,
-        help="large: values of one topic, bytes; less for small and compressed records",
-    )
-    add("--memory-seconds", type=float, default=3.0, help="memory: duration")
-    add("--growth-records", type=int, default=500_000, help="per topic, for these")
-    add("--slow-seconds", type=float, default=600.0, help="slow consumer: duration")
-    add("--pause", type=float, default=0.005, help="slow consumer: seconds per record")
-
-
-def _parse_words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def _parse_numbers(text: str) -> list[int]:
-    return [int(word.replace("_", "")) for word in _parse_words(text)]
-
-
-def _subset_of(known: Sequence[str] | Mapping[str, Any]) -> Callable[[str], list[str]]:
-    def parse(text: str) -> list[str]:
-        words = _parse_words(text)
-        if unknown := [word for word in words if word not in known]:
-            raise argparse.ArgumentTypeError(
-                f"unknown: {', '.join(unknown)}; choose from {', '.join(known)}"
-            )
-        return words
-
-    return parse
+    for name, parse, default, text in SIZES:
+        add(name, type=parse, default=default, help=text)
+    return parser

@@ -76,9 +76,6 @@ CLIENTS: Final[Mapping[str, Client]] = {
     "sharecons-worker": Client(
         "sharecons: worker", "sharecons_worker", measurements=("memory",)
     ),
-    "sharecons-poll": Client(
-        "sharecons: poll()", "sharecons", ("--mode", "poll"), on_request=True
-    ),
     "sharecons-uvloop": Client(
         "sharecons: on uvloop",
         "sharecons",
@@ -114,13 +111,6 @@ CLIENTS: Final[Mapping[str, Client]] = {
         ("--max-bytes", str(SHARECONS_MAX_BYTES)),
         needs="confluent_kafka",
         measurements=("large",),
-        on_request=True,
-    ),
-    "confluent-explicit": Client(
-        "confluent: explicit",
-        "confluent",
-        ("--mode", "explicit"),
-        needs="confluent_kafka",
         on_request=True,
     ),
     "java": Client("Kafka's own (Java)", "java", needs="psutil"),

@@ -30,39 +30,20 @@ def throughput(options: argparse.Namespace) -> object:
     meter, tally = Meter(), Tally(options.records)
     if options.consumers > 1:
         return _read_concurrently(options, meter, tally)
+    deadline = time.monotonic() + options.timeout
     with closing(_consumer(options)) as consumer:
-        read = explicit if options.mode == "explicit" else implicit
-        read(consumer, tally, meter, time.monotonic() + options.timeout)
+        count, size = 0, 0
+        while count < tally.wanted and time.monotonic() < deadline:
+            messages = consumer.poll(POLL)  # accepts the records of the previous one
+            if messages:
+                meter.on_first_record()
+            for message in messages:
+                size += len(message.value())
+                count += 1
+        tally.add(count, size)
         report = meter.report(tally)
         consumer.commit_sync()  # accepts the last records; not measured
         return report
-
-
-def implicit(consumer: Any, tally: Tally, meter: Meter, deadline: float) -> None:
-    """Poll; each poll accepts the records of the previous one."""
-    count, size, wanted = 0, 0, tally.wanted
-    while count < wanted and time.monotonic() < deadline:
-        messages = consumer.poll(POLL)
-        if messages:
-            meter.on_first_record()
-        for message in messages:
-            size += len(message.value())
-            count += 1
-    tally.add(count, size)
-
-
-def explicit(consumer: Any, tally: Tally, meter: Meter, deadline: float) -> None:
-    count, size, wanted = 0, 0, tally.wanted
-    acknowledge = consumer.acknowledge
-    while count < wanted and time.monotonic() < deadline:
-        messages = consumer.poll(POLL)
-        if messages:
-            meter.on_first_record()
-        for message in messages:
-            size += len(message.value())
-            acknowledge(message)
-            count += 1
-    tally.add(count, size)
 
 
 def latency(options: argparse.Namespace) -> object:
@@ -181,7 +162,7 @@ def _wait_for_first(consumer: Any, deadline: float) -> bool:
 
 
 def _consumer(options: argparse.Namespace) -> Any:
-    is_explicit = options.mode == "explicit" or options.what == "redelivery"
+    is_explicit = options.what == "redelivery"
     max_bytes = {"fetch.max.bytes": options.max_bytes} if options.max_bytes else {}
     consumer = confluent.ShareConsumer(
         {
@@ -198,7 +179,7 @@ def _consumer(options: argparse.Namespace) -> Any:
 
 
 def main() -> None:
-    options = arguments(modes=("implicit", "explicit"))
+    options = arguments()
     workloads: Mapping[str, Callable[[argparse.Namespace], object]] = {
         "throughput": throughput,
         "latency": latency,

@@ -78,26 +78,10 @@ async def batches(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
         tally.add(count, size)
 
 
-async def poll(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
-    poll_records: Callable[..., Awaitable[list[Any]]] = consumer.poll
-    count, size, wanted = 0, 0, tally.wanted
-    try:
-        while count < wanted:
-            records = await poll_records(timeout=1.0)
-            if records:
-                meter.on_first_record()
-            for record in records:
-                size += len(record.value)
-                count += 1
-    finally:
-        tally.add(count, size)
-
-
 MODES: Final[Mapping[str, ReadLoop]] = {
     "implicit": implicit,
     "explicit": explicit,
     "batches": batches,
-    "poll": poll,
 }
 
 

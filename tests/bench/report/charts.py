@@ -1,6 +1,7 @@
 """Panels of the pictures: bars, pairs of percentiles, lines."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from matplotlib import pyplot
@@ -23,6 +24,7 @@ __all__ = [
     "draw_percentiles",
     "hide_spines",
     "panel_grid",
+    "save",
     "scale",
 ]
 
@@ -46,6 +48,16 @@ WHISKERS: Final[Mapping[str, Any]] = {
     "capsize": 3,
     "ecolor": "#222222",
 }
+
+
+pyplot.switch_backend("Agg")  # works without a screen
+pyplot.rcParams.update({"font.size": 9, "axes.titlesize": 10, "axes.grid": False})
+
+
+def save(figure: Figure, path: Path) -> Path:
+    figure.savefig(path, dpi=130, metadata={"Software": None})
+    pyplot.close(figure)
+    return path
 
 
 def panel_grid(rows: int, columns: int, bars: int) -> tuple[Figure, Any]:

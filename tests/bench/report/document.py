@@ -2,13 +2,17 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from textwrap import wrap
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tests.bench.options import STANDARD
 from tests.bench.report.environment import environment_section
 from tests.bench.report.goals import goal_table
-from tests.bench.report.large import large_section, memory_section
+from tests.bench.report.large import (
+    LARGE_TEXT,
+    MEMORY_TEXT,
+    large_tables,
+    memory_table,
+)
 from tests.bench.report.summary import (
     Measurement,
     baseline_of,
@@ -19,24 +23,26 @@ from tests.bench.report.summary import (
     failure_reason,
     field,
     label_of,
-    ratios,
     records_per_second,
     select,
     settled_samples,
 )
 from tests.bench.report.tables import (
-    WIDTH,
+    CPU,
+    PEAK,
+    SPEED,
+    Column,
+    client_rows,
     client_table,
     codec_of,
-    format_column,
-    format_spread,
+    head,
     is_compressed,
     markdown_table,
     mebibytes,
     milliseconds,
+    paragraph,
     size_of,
     title,
-    two_decimals,
     whole_number,
 )
 
@@ -52,6 +58,9 @@ other; absolute figures depend on the machine. Each client runs once per round, 
 round starts with a different client. Figures are medians over the rounds, with minimum
 and maximum in brackets; ratios are computed within a round. Rounds: {rounds}. To repeat
 the measurement: `{command}`."""
+GOALS: Final = """\
+Bounds for the medians of sharecons. Ratios without a record size are for uncompressed
+records of 100 bytes; confluent is confluent-kafka-python."""
 
 Lines = Iterator[str]
 Measurements = Sequence[Measurement]
@@ -62,248 +71,146 @@ def document(
 ) -> str:
     """Return the page in Markdown; `notes` follow the table of goals."""
     sessions, measurements = content["sessions"], content["measurements"]
-    lines = [*_opening(sessions), *_goals(measurements, notes)]
-    for section, names in SECTIONS.items():
-        head, *rest = [*section(measurements)] or [""]
-        if head:
-            drawn = [name for name in names if name in pictures]
-            shown = [f"![{Path(name).stem}]({name})" for name in drawn]
-            lines += [head, *(line for each in shown for line in ("", each)), *rest]
-    lines += [*_failures(measurements), *environment_section(sessions)]
+    lines = [*_opening(sessions[-1])]
+    if rows := [*goal_table(measurements)]:
+        lines += [*head("Goals"), *paragraph(GOALS), *rows]
+    lines += [notes, ""] if notes else []
+    for section in SECTIONS:
+        lines += section.lines(measurements, pictures)
+    if failures := dict.fromkeys(_failures(measurements)):
+        lines += [*head("Failures"), *failures, ""]
+    lines += environment_section(sessions)
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _rounds(settings: Mapping[str, Any]) -> str:
-    """Return the number of rounds; older runs have no separate one for latency."""
+def _opening(session: Mapping[str, Any]) -> Lines:
+    settings = session["settings"]
     rounds, of_latency = settings["rounds"], settings.get("latency_rounds")
-    if of_latency in (None, rounds):
-        return f"{rounds}"
-    return f"{rounds}, for latency {of_latency}"
-
-
-def _opening(sessions: Sequence[Mapping[str, Any]]) -> Lines:
-    last = sessions[-1]
-    yield f"# Performance, {last['begun'][:10]}"
-    yield ""
-    settings = last["settings"]
-    scenario = settings.get("scenario", STANDARD)
-    command = "tox -e bench"
+    if of_latency not in (None, rounds):
+        rounds = f"{rounds}, for latency {of_latency}"
+    command, scenario = "tox -e bench", settings.get("scenario", STANDARD)
     if scenario != STANDARD:
         command += f" -- --scenario {scenario}"
-    text = OPENING.format(rounds=_rounds(settings), command=command)
-    yield from wrap(text, WIDTH)
-    yield ""
+    yield from head(f"Performance, {session['begun'][:10]}", 1)
+    yield from paragraph(OPENING.format(rounds=rounds, command=command))
 
 
-def _goals(measurements: Measurements, notes: str) -> Lines:
-    if rows := [*goal_table(measurements)]:
-        yield from _head(
-            "Goals",
-            "Bounds for the medians of sharecons. Ratios without a record size are for "
-            "uncompressed records of 100 bytes; confluent is confluent-kafka-python.",
-        )
-        yield from rows
-    if notes:
-        yield notes
-        yield ""
+class Section(NamedTuple):
+    """A section of the page.
+
+    Attributes:
+        title: its heading.
+        whats: the measurements that it shows.
+        text: its first paragraph; `{pause}` is the pause of the first measurement.
+        tables: yields the rest from the valid measurements.
+        pictures: names of files, between the heading and the text.
+    """
+
+    title: str
+    whats: Sequence[str]
+    text: str
+    tables: Callable[[Measurements], Lines]
+    pictures: Sequence[str] = ()
+
+    def lines(self, measurements: Measurements, pictures: Sequence[str]) -> Lines:
+        """Yield the section, or nothing if nothing was measured."""
+        found = [each for what in self.whats for each in select(measurements, what)]
+        if "slow" in self.whats:
+            found = [each for each in found if each["samples"]]
+        if not found:
+            return
+        yield from head(self.title)
+        for name in self.pictures:
+            if name in pictures:
+                yield f"![{Path(name).stem}]({name})"
+                yield ""
+        pause = found[0].get("pause", 0.0) * 1000
+        yield from paragraph(self.text.format(pause=f"{pause:g} ms"))
+        yield from self.tables(found)
 
 
-def _head(title: str, text: str) -> Lines:
-    yield f"## {title}"
-    yield ""
-    yield from wrap(text, WIDTH)
-    yield ""
-
-
-def _throughput(measurements: Measurements) -> Lines:
-    found = select(measurements, "throughput")
-    if not found:
-        return
-    yield from _head(
-        "Throughput",
-        "One consumer reads a whole topic, reads each record's value and acknowledges "
-        "each record. CPU is the time of the client process: all threads, user and "
-        "system. Time runs from the first record to the last. Kafka's own client is "
-        "ShareConsumerPerformance; its time includes the JVM's compilation.",
-    )
+def _throughput(found: Measurements) -> Lines:
+    baseline = baseline_of(found)
+    times = Column(f"times {title(baseline)}", records_per_second, beside=baseline)
+    compared = [times] if baseline else []
     combinations = distinct(found, "size", "codec")
     for size, codec in sorted(combinations, key=lambda c: (c[0], is_compressed(c[1]))):
-        some = [
-            each for each in found if (each["size"], each["codec"]) == (size, codec)
-        ]
-        yield from _throughput_of(size, codec, some)
-
-
-def _throughput_of(size: int, codec: str, some: Measurements) -> Lines:
-    records = max(each["records"] for each in some)
-    stored = max(each["stored"] for each in some)
-    yield f"### {size_of(size)}, {codec_of(codec)}"
-    yield ""
-    yield f"{records:,} records; each takes {stored:,} bytes in the log."
-    yield ""
-    baseline = baseline_of(some)
-    compared = ratios(some, records_per_second, baseline) if baseline else {}
-    columns = {
-        "records/s": format_column(by_client(some, records_per_second), whole_number),
-        f"times {title(baseline)}": format_column(compared, two_decimals),
-        "CPU s per million": format_column(
-            by_client(some, cpu_per_million), two_decimals
-        ),
-        "peak memory, MiB": format_column(by_client(some, field("peak")), mebibytes),
-    }
-    yield from client_table(columns)
-
-
-def _first(measurements: Measurements) -> Lines:
-    found = select(measurements, "first")
-    if not found:
-        return
-    yield from _head(
-        "First record",
-        "Seconds from the creation of the consumer, after all imports, to the first "
-        "record of a topic that already has records. For Java, the start of the JVM "
-        "is not included.",
-    )
-    yield from client_table(
-        {"seconds": format_column(by_client(found, field("first")), two_decimals)}
-    )
-
-
-def _latency(measurements: Measurements) -> Lines:
-    found = select(measurements, "latency")
-    if not found:
-        return
-    yield from _head(
-        "Latency",
-        "Milliseconds from the producer (librdkafka, no linger) to the application, at "
-        "a steady rate. The producer runs on the same machine.",
-    )
-    for rate in distinct(found, "wanted_rate"):
-        some = select(found, "latency", wanted_rate=rate)
-        yield f"### {rate:,} records/s"
+        some = [e for e in found if (e["size"], e["codec"]) == (size, codec)]
+        records = max(each["records"] for each in some)
+        stored = max(each["stored"] for each in some)
+        yield from head(f"{size_of(size)}, {codec_of(codec)}", 3)
+        yield f"{records:,} records; each takes {stored:,} bytes in the log."
         yield ""
-        columns = {
-            name: format_column(by_client(some, field(name)), milliseconds)
-            for name in ("p50", "p90", "p99")
-        }
-        rates = format_column(by_client(some, field("rate")), whole_number)
-        yield from client_table({**columns, "records/s received": rates})
+        yield from client_table(some, SPEED, *compared, CPU, PEAK)
 
 
-def _redelivery(measurements: Measurements) -> Lines:
-    found = select(measurements, "redelivery")
-    if not found:
-        return
-    yield from _head(
-        "Redelivery",
-        "Milliseconds from a record's release until one of the group's two consumers "
-        "receives it again.",
-    )
-    yield from client_table(
-        {
-            name: format_column(by_client(found, field(name)), milliseconds)
-            for name in ("p50", "p99", "max")
-        }
-    )
+def _first(found: Measurements) -> Lines:
+    yield from client_table(found, Column("seconds", field("first")))
 
 
-def _memory(measurements: Measurements) -> Lines:
-    small, large = select(measurements, "first"), select(measurements, "throughput")
-    if not (both := [*small, *large]):
-        return
-    yield from _head(
-        "Memory",
-        "MiB. The base is the process after its imports, before it creates a consumer. "
-        "The columns for reading are peak memory above the base. The base does not "
-        "apply to a JVM.",
-    )
-    columns = {"base": format_column(by_client(both, field("base")), mebibytes)}
+def _latency(found: Measurements) -> Lines:
+    names = ("p50", "p90", "p99")
+    columns = [Column(name, field(name), milliseconds) for name in names]
+    rate_column = Column("records/s received", field("rate"), whole_number)
+    for rate in distinct(found, "wanted_rate"):
+        yield from head(f"{rate:,} records/s", 3)
+        some = select(found, "latency", wanted_rate=rate)
+        yield from client_table(some, *columns, rate_column)
+
+
+def _redelivery(found: Measurements) -> Lines:
+    names = ("p50", "p99", "max")
+    columns = [Column(name, field(name), milliseconds) for name in names]
+    yield from client_table(found, *columns)
+
+
+def _memory(found: Measurements) -> Lines:
+    columns = {"base": Column("", field("base"), mebibytes).cells(found)}
+    above = Column("", bytes_above_base, mebibytes)
+    small, large = select(found, "first"), select(found, "throughput")
     for size in distinct(small, "wanted"):
-        columns[f"{size:,} of 100 bytes"] = format_column(
-            by_client(small, bytes_above_base), mebibytes
-        )
+        columns[f"{size:,} of 100 bytes"] = above.cells(small)
     for size in distinct(large, "size"):
         some = [each for each in large if each["size"] == size]
         name = f"{max(each['records'] for each in some):,} of {size_of(size)}"
-        columns[name] = format_column(by_client(some, bytes_above_base), mebibytes)
-    maximum = {
+        columns[name] = above.cells(some)
+    columns["largest peak"] = {
         name: mebibytes(each.high)
-        for name, each in by_client(both, field("peak")).items()
+        for name, each in by_client(found, field("peak")).items()
     }
-    yield from client_table({**columns, "largest peak": maximum})
+    yield from markdown_table(["client", *columns], client_rows([*columns.values()]))
 
 
-def _partitions(measurements: Measurements) -> Lines:
-    yield from _growth(
-        select(measurements, "partitions"),
-        "partitions",
-        "Partitions",
-        "The same number of records in topics with more and more partitions, read by "
-        "one consumer. Ratios are to confluent-kafka-python.",
-    )
+GROWTH_COLUMNS: Final = (
+    SPEED,
+    Column("ratio", records_per_second, beside="confluent"),
+    CPU,
+    Column("ratio", cpu_per_million, beside="confluent"),
+    PEAK,
+)
 
 
-def _consumers(measurements: Measurements) -> Lines:
-    found = select(measurements, "consumers")
-    if not found:
-        return
-    yield from _head(
-        "Consumers in one process",
-        "The consumers share a topic with 50 partitions. Consumers of sharecons run in "
-        "one event loop, the others in threads or goroutines. Several consumers wait "
-        "until each of them has received a record, and read a fifth of the records; "
-        "time, CPU and records count from then. Ratios are to confluent-kafka-python. "
-        "Peak memory is the peak of the process.",
-    )
-    sizes = sorted({label_of(each, "size") for each in found})
-    for size in sizes:
-        yield f"### Consumers: {size_of(size)}, uncompressed"
-        yield ""
-        some = [each for each in found if label_of(each, "size") == size]
-        yield from _growth_table(some, "consumers")
+def _partitions(found: Measurements) -> Lines:
+    yield from _growth(found, "partitions")
 
 
-def _growth(found: Measurements, label: str, title: str, text: str) -> Lines:
-    if found:
-        yield from _head(title, text)
-        yield from _growth_table(found, label)
+def _consumers(found: Measurements) -> Lines:
+    for size in sorted({label_of(each, "size") for each in found}):
+        yield from head(f"Consumers: {size_of(size)}, uncompressed", 3)
+        yield from _growth(select(found, "consumers", size=size), "consumers")
 
 
-def _growth_table(found: Measurements, label: str) -> Lines:
-    rows = [
-        row
-        for count in distinct(found, label)
-        for row in _growth_rows(count, [e for e in found if e[label] == count])
-    ]
-    head = [label, "client", *("records/s", "ratio", "CPU s per million", "ratio")]
-    yield from markdown_table([*head, "peak memory, MiB"], rows)
+def _growth(found: Measurements, label: str) -> Lines:
+    rows = []
+    for count in distinct(found, label):
+        some = [each for each in found if each[label] == count]
+        cells = [column.cells(some) for column in GROWTH_COLUMNS]
+        rows += [[str(count), *row] for row in client_rows(cells)]
+    names = [column.name for column in GROWTH_COLUMNS]
+    yield from markdown_table([label, "client", *names], rows)
 
 
-def _growth_rows(count: int, some: Measurements) -> Iterator[list[str]]:
-    cpus, peaks = by_client(some, cpu_per_million), by_client(some, field("peak"))
-    speed_ratios = ratios(some, records_per_second, "confluent")
-    cpu_ratios = ratios(some, cpu_per_million, "confluent")
-    for name, speeds in by_client(some, records_per_second).items():
-        yield [
-            str(count),
-            title(name),
-            format_spread(speeds, whole_number),
-            format_spread(speed_ratios.get(name), two_decimals),
-            format_spread(cpus.get(name), two_decimals),
-            format_spread(cpu_ratios.get(name), two_decimals),
-            format_spread(peaks.get(name), mebibytes),
-        ]
-
-
-def _slow(measurements: Measurements) -> Lines:
-    found = [each for each in select(measurements, "slow") if each["samples"]]
-    if not found:
-        return
-    yield from _head(
-        "A slow consumer",
-        f"It sleeps {found[0]['pause'] * 1000:g} ms at each record and has a large "
-        "backlog. Memory in MiB, sampled every second.",
-    )
+def _slow(found: Measurements) -> Lines:
     rows = [
         [
             title(each["client"]),
@@ -316,39 +223,98 @@ def _slow(measurements: Measurements) -> Lines:
         ]
         for each in found
     ]
-    head = ["client", "seconds", "records", "first", "last", "peak", "CPU of a core"]
-    yield from markdown_table(head, rows)
+    names = ["client", "seconds", "records", "first", "last", "peak", "CPU of a core"]
+    yield from markdown_table(names, rows)
 
 
 def _failures(measurements: Measurements) -> Lines:
-    failures = [*dict.fromkeys(_failure_lines(measurements))]
-    if failures:
-        yield "## Failures"
-        yield ""
-        yield from (f"- {each}" for each in failures)
-        yield ""
-
-
-def _failure_lines(measurements: Measurements) -> Iterator[str]:
     for each in measurements:
-        if reason := failure_reason(each):
-            yield f"{title(each['client'])}, {each['what']}: {reason}"
-        elif "wanted" in each and (
-            left := each["unacknowledged"] or 0
-        ) > MAX_UNACKNOWLEDGED * each.get("consumers", 1):
-            count = f"{left:,} of {each['wanted']:,}"
-            yield f"{title(each['client'])}, {each['what']}: {count} not acknowledged"
+        reason = failure_reason(each)
+        left, consumers = each.get("unacknowledged") or 0, each.get("consumers", 1)
+        if not reason and left > MAX_UNACKNOWLEDGED * consumers:
+            reason = f"{left:,} of {each['wanted']:,} not acknowledged"
+        if reason:
+            yield f"- {title(each['client'])}, {each['what']}: {reason}"
 
 
-SECTIONS: Final[Mapping[Callable[[Measurements], Lines], Sequence[str]]] = {
-    _throughput: ("throughput.png", "cpu.png"),
-    _first: ("first.png",),
-    _latency: ("latency.png",),
-    _redelivery: ("redelivery.png",),
-    _memory: ("memory.png",),
-    large_section: ("large.png", "large-cpu.png"),
-    memory_section: (),
-    _partitions: ("partitions.png",),
-    _consumers: ("consumers.png",),
-    _slow: ("slow.png",),
-}
+SECTIONS: Final = (
+    Section(
+        "Throughput",
+        ["throughput"],
+        "One consumer reads a whole topic, reads each record's value and acknowledges "
+        "each record. CPU is the time of the client process: all threads, user and "
+        "system. Time runs from the first record to the last. Kafka's own client is "
+        "ShareConsumerPerformance; its time includes the JVM's compilation.",
+        _throughput,
+        ["throughput.png", "cpu.png"],
+    ),
+    Section(
+        "First record",
+        ["first"],
+        "Seconds from the creation of the consumer, after all imports, to the first "
+        "record of a topic that already has records. For Java, the start of the JVM "
+        "is not included.",
+        _first,
+        ["first.png"],
+    ),
+    Section(
+        "Latency",
+        ["latency"],
+        "Milliseconds from the producer (librdkafka, no linger) to the application, at "
+        "a steady rate. The producer runs on the same machine.",
+        _latency,
+        ["latency.png"],
+    ),
+    Section(
+        "Redelivery",
+        ["redelivery"],
+        "Milliseconds from a record's release until one of the group's two consumers "
+        "receives it again.",
+        _redelivery,
+        ["redelivery.png"],
+    ),
+    Section(
+        "Memory",
+        ["first", "throughput"],
+        "MiB. The base is the process after its imports, before it creates a consumer. "
+        "The columns for reading are peak memory above the base. The base does not "
+        "apply to a JVM.",
+        _memory,
+        ["memory.png"],
+    ),
+    Section(
+        "Large and compressed records",
+        ["large"],
+        LARGE_TEXT,
+        large_tables,
+        ["large.png", "large-cpu.png"],
+    ),
+    Section("Memory with large records", ["memory"], MEMORY_TEXT, memory_table),
+    Section(
+        "Partitions",
+        ["partitions"],
+        "The same number of records in topics with more and more partitions, read by "
+        "one consumer. Ratios are to confluent-kafka-python.",
+        _partitions,
+        ["partitions.png"],
+    ),
+    Section(
+        "Consumers in one process",
+        ["consumers"],
+        "The consumers share a topic with 50 partitions. Consumers of sharecons run in "
+        "one event loop, the others in threads or goroutines. Several consumers wait "
+        "until each of them has received a record, and read a fifth of the records; "
+        "time, CPU and records count from then. Ratios are to confluent-kafka-python. "
+        "Peak memory is the peak of the process.",
+        _consumers,
+        ["consumers.png"],
+    ),
+    Section(
+        "A slow consumer",
+        ["slow"],
+        "It sleeps {pause} at each record and has a large backlog. Memory in MiB, "
+        "sampled every second.",
+        _slow,
+        ["slow.png"],
+    ),
+)

@@ -1,17 +1,15 @@
 """Last section of a page: date, machine, versions and settings."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from textwrap import wrap
 from typing import Any
 
-from tests.bench.report.tables import WIDTH, markdown_table
+from tests.bench.report.tables import head, markdown_table, paragraph
 
 __all__ = ["environment_section"]
 
 
 def environment_section(sessions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield "## Environment"
-    yield ""
+    yield from head("Environment")
     for session in sessions:
         yield f"Measured on {session['begun'].replace('T', ', ')}."
         yield ""
@@ -19,8 +17,7 @@ def environment_section(sessions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield from markdown_table(["item", "value"], rows)
         settings = session["settings"].items()
         text = ", ".join(f"{name} {_setting(value)}" for name, value in settings)
-        yield from wrap(f"Settings: {text}.", WIDTH)
-        yield ""
+        yield from paragraph(f"Settings: {text}.")
 
 
 def _setting(value: object) -> str:

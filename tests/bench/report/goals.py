@@ -1,9 +1,9 @@
 """Performance goals of sharecons, and whether the results reach them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Final
+from typing import Final
 
 from tests.bench.large import DEFAULT_BATCH, LARGE_BATCH, Case
 from tests.bench.memory import memory_bound
@@ -21,17 +21,41 @@ from tests.bench.report.summary import (
     settled_samples,
     spread_of,
 )
-from tests.bench.report.tables import format_spread, markdown_table, size_of
+from tests.bench.report.tables import MIB, format_spread, markdown_table, size_of
 
-__all__ = ["GOALS", "Goal", "goal_table"]
+__all__ = ["GOALS", "Goal", "goal_table", "relative_to"]
 
 Measurements = Sequence[Measurement]
 Figure = Callable[[Measurements], Spread | None]
+Beside = tuple[str, Value, float]
+"""Another client, the figure that is compared with its figure, and the bound."""
 
 KIB: Final = 1 << 10
-MIB: Final = 1 << 20
 FEW, MANY = 6, 500  # partitions
-HUNDRED: Final[Mapping[str, Any]] = {"size": 100, "codec": "none"}
+BATCHES: Final = (DEFAULT_BATCH, LARGE_BATCH)  # of the producer
+FIGURES: Final[Mapping[Value, str]] = {
+    records_per_second: "records/s",
+    cpu_per_million: "CPU per record",
+}
+NAMES: Final[Mapping[str, str]] = {
+    "confluent": "confluent",
+    "confluent-crcs": "confluent with check.crcs=true",
+    "franz": "franz-go",
+    "raw": "the raw ceiling",
+    "raw-8mib": "raw",
+    "sharecons": "async for",
+}
+
+# Scope, client, other client, figure, and the bound of its ratio.
+THROUGHPUT: Final[Sequence[tuple[str, str, str, Value, float]]] = (
+    ("async for", "sharecons", "confluent", records_per_second, 2.0),
+    ("async for", "sharecons", "confluent", cpu_per_million, 0.6),
+    ("batches()", "sharecons-batches", "confluent", records_per_second, 2.0),
+    ("async for", "sharecons", "franz", records_per_second, 1.5),
+    ("async for", "sharecons", "raw", records_per_second, 0.7),
+    ("batches()", "sharecons-batches", "raw", records_per_second, 0.85),
+    ("explicit", "sharecons-explicit", "sharecons", records_per_second, 0.85),
+)
 # Records per second, percentile, maximum ratio to confluent's.
 LATENCIES: Final = (
     (1_000, "p50", 1.25),
@@ -39,38 +63,26 @@ LATENCIES: Final = (
     (20_000, "p50", 1.0),
     (20_000, "p99", 1.0),
 )
-
-
-# Batch sizes of the producer, and records of 10 and 100 KiB.
-BATCHES: Final = (DEFAULT_BATCH, LARGE_BATCH)
-LARGE_SIZES: Final = (10 * KIB, 100 * KIB)
-LARGE_RECORDS: Final = tuple(
-    (Case(size, "none", batch), figure)
-    for size, batch in product(LARGE_SIZES, BATCHES)
-    for figure in (
-        ("confluent", records_per_second, 1.0),
-        ("confluent", cpu_per_million, 1.15),
-        ("confluent-crcs", cpu_per_million, 1.0),
-    )
+LARGE_RECORDS: Final[Sequence[Beside]] = (
+    ("confluent", records_per_second, 1.0),
+    ("confluent", cpu_per_million, 1.15),
+    ("confluent-crcs", cpu_per_million, 1.0),
 )
-COMPRESSED_RECORDS: Final = tuple(
-    (Case(10 * KIB, codec, batch), figure)
-    for codec, batch in product(("lz4", "zstd"), BATCHES)
-    for figure in (
-        ("confluent", records_per_second, 1.0),
-        ("confluent", cpu_per_million, 1.1),
-    )
+COMPRESSED_RECORDS: Final[Sequence[Beside]] = (
+    ("confluent", records_per_second, 1.0),
+    ("confluent", cpu_per_million, 1.1),
 )
-MANY_CONSUMERS: Final = (
+MANY_CONSUMERS: Final[Sequence[Beside]] = (
     ("confluent", records_per_second, 1.0),
     ("franz", records_per_second, 0.9),
     ("confluent", cpu_per_million, 1.0),
 )
-NAMES: Final[Mapping[str, str]] = {
-    "confluent": "confluent",
-    "confluent-crcs": "confluent with check.crcs=true",
-    "franz": "franz-go",
-}
+UNCOMPRESSED_CASES: Final = tuple(
+    Case(size, "none", batch) for size, batch in product((10 * KIB, 100 * KIB), BATCHES)
+)
+COMPRESSED_CASES: Final = tuple(
+    Case(10 * KIB, codec, batch) for codec, batch in product(("lz4", "zstd"), BATCHES)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,23 +151,6 @@ def mebibytes_above_base(each: Measurement) -> float | None:
     return None if above is None else above / MIB
 
 
-def _goal_beside(
-    scope: str, other: str, value: Value, bound: float, what: str, **labels: object
-) -> Goal:
-    """Return a goal for a figure of `async for`, relative to another client's.
-
-    The bound is a minimum of records/s, or a maximum of CPU per record.
-    """
-    is_speed = value is records_per_second
-    figure = "records/s" if is_speed else "CPU per record"
-    return Goal(
-        f"async for, {scope}: {figure}, relative to {NAMES[other]}",
-        relative_to("sharecons", other, value, what, **labels),
-        minimum=bound if is_speed else None,
-        maximum=None if is_speed else bound,
-    )
-
-
 def _largest_memory_part(client: str) -> Figure:
     """Return the largest memory relative to its bound: no measurement exceeds it."""
 
@@ -167,51 +162,42 @@ def _largest_memory_part(client: str) -> Figure:
     return compute
 
 
+def _beside(
+    scope: str,
+    client: str,
+    other: str,
+    value: Value,
+    bound: float,
+    what: str = "throughput",
+    **labels: object,
+) -> Goal:
+    """Return a goal for a client's figure relative to another client's.
+
+    The bound is a minimum of records/s, or a maximum of CPU per record.
+    """
+    is_speed = value is records_per_second
+    return Goal(
+        f"{scope}: {FIGURES[value]}, relative to {NAMES[other]}",
+        relative_to(client, other, value, what, **labels),
+        minimum=bound if is_speed else None,
+        maximum=None if is_speed else bound,
+    )
+
+
+def _beside_in_cases(
+    scope: str, client: str, cases: Iterable[Case], figures: Iterable[Beside]
+) -> Iterator[Goal]:
+    for case, figure in product(cases, figures):
+        where = f"{scope}, {case_title(case)}"
+        yield _beside(where, client, *figure, "large", **case._asdict())
+
+
 GOALS: Final = (
-    Goal(
-        "async for: records/s, relative to confluent",
-        relative_to("sharecons", "confluent", records_per_second, **HUNDRED),
-        minimum=2.0,
-    ),
-    Goal(
-        "async for: CPU per record, relative to confluent",
-        relative_to("sharecons", "confluent", cpu_per_million, **HUNDRED),
-        maximum=0.6,
-    ),
-    Goal(
-        "batches(): records/s, relative to confluent",
-        relative_to("sharecons-batches", "confluent", records_per_second, **HUNDRED),
-        minimum=2,
-    ),
-    Goal(
-        "async for: records/s, relative to franz-go",
-        relative_to("sharecons", "franz", records_per_second, **HUNDRED),
-        minimum=1.5,
-    ),
-    Goal(
-        "async for: records/s, relative to the raw ceiling",
-        relative_to("sharecons", "raw", records_per_second, **HUNDRED),
-        minimum=0.7,
-    ),
-    Goal(
-        "batches(): records/s, relative to the raw ceiling",
-        relative_to("sharecons-batches", "raw", records_per_second, **HUNDRED),
-        minimum=0.85,
-    ),
-    Goal(
-        "explicit: records/s, relative to async for",
-        relative_to("sharecons-explicit", "sharecons", records_per_second, **HUNDRED),
-        minimum=0.85,
-    ),
-    Goal(
-        "1 KiB: records/s, relative to the raw ceiling",
-        relative_to("sharecons", "raw", records_per_second, size=1024, codec="none"),
-        minimum=0.9,
-    ),
-    Goal(
-        "10 KiB: records/s, relative to the raw ceiling",
-        relative_to("sharecons", "raw", records_per_second, size=10240, codec="none"),
-        minimum=0.9,
+    *(_beside(*each, "throughput", size=100, codec="none") for each in THROUGHPUT),
+    *(
+        _beside(*each, size=size, codec="none")
+        for size in (KIB, 10 * KIB)
+        for each in [(size_of(size), "sharecons", "raw", records_per_second, 0.9)]
     ),
     Goal(
         "first record, seconds",
@@ -243,29 +229,18 @@ GOALS: Final = (
         partition_cpu_growth,
         maximum=1.2,
     ),
-    *(
-        _goal_beside(case_title(case), *figure, "large", **case._asdict())
-        for case, figure in (*LARGE_RECORDS, *COMPRESSED_RECORDS)
+    *_beside_in_cases("async for", "sharecons", UNCOMPRESSED_CASES, LARGE_RECORDS),
+    *_beside_in_cases("async for", "sharecons", COMPRESSED_CASES, COMPRESSED_RECORDS),
+    *_beside_in_cases(
+        "memoryview",
+        "sharecons-views",
+        UNCOMPRESSED_CASES,
+        (("raw-8mib", cpu_per_million, 1.1),),
     ),
     *(
-        Goal(
-            f"memoryview, {case_title(case)}: CPU per record, relative to raw",
-            relative_to(
-                "sharecons-views",
-                "raw-8mib",
-                cpu_per_million,
-                "large",
-                **case._asdict(),
-            ),
-            maximum=1.1,
-        )
-        for case in (
-            Case(size, "none", batch) for size, batch in product(LARGE_SIZES, BATCHES)
-        )
-    ),
-    *(
-        _goal_beside(
-            f"{consumers} consumers, {size_of(size)}",
+        _beside(
+            f"async for, {consumers} consumers, {size_of(size)}",
+            "sharecons",
             *figure,
             "consumers",
             consumers=consumers,
@@ -286,24 +261,22 @@ GOALS: Final = (
 )
 
 
-def goal_table(measurements: Measurements) -> Iterator[str]:
+def goal_table(
+    measurements: Measurements, goals: Iterable[Goal] = GOALS, what: str = "figure"
+) -> Iterator[str]:
     """Yield a table of the goals for which there are results."""
     rows = [
         [
             goal.name,
             goal.bound,
             format_spread(found, _format_ratio),
-            _verdict(goal, found),
+            "reached" if goal.is_met(found) else "**not reached**",
         ]
-        for goal in GOALS
+        for goal in goals
         if (found := goal.compute(measurements)) is not None
     ]
     if rows:
-        yield from markdown_table(["figure", "goal", "measured", "result"], rows)
-
-
-def _verdict(goal: Goal, found: Spread) -> str:
-    return "reached" if goal.is_met(found) else "**not reached**"
+        yield from markdown_table([what, "goal", "measured", "result"], rows)
 
 
 def _format_ratio(figure: float) -> str:

@@ -1,37 +1,40 @@
 """The sections of the page about large records and about memory."""
 
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
 from typing import Final
 
 from tests.bench.large import Case
 from tests.bench.memory import memory_bound
 from tests.bench.report.summary import (
     Measurement,
-    by_client,
     bytes_above_base,
     cpu_per_million,
     distinct,
-    ratios,
     records_per_second,
     select,
 )
 from tests.bench.report.tables import (
-    WIDTH,
+    ABOVE_BASE,
+    CPU,
+    SPEED,
+    Column,
     client_table,
     codec_of,
-    format_column,
+    head,
     markdown_table,
     mebibytes,
     size_of,
     title,
-    two_decimals,
-    whole_number,
 )
 
-__all__ = ["CASE_LABELS", "case_order", "case_title", "large_section", "memory_section"]
-
-CASE_LABELS: Final = Case._fields
+__all__ = [
+    "LARGE_TEXT",
+    "MEMORY_TEXT",
+    "case_title",
+    "cases_of",
+    "large_tables",
+    "memory_table",
+]
 
 LARGE_TEXT: Final = """\
 One consumer reads a topic of 6 partitions, as in Throughput. A batch is what the
@@ -51,29 +54,26 @@ each record, or is fast and sleeps at some records. Peak memory above the proces
 its imports, in MiB; the bound is the documented one (docs/consumer.md,
 docs/worker-concurrency.md) for these records."""
 
+LARGE_COLUMNS: Final = (
+    SPEED,
+    Column("times confluent", records_per_second, beside="confluent"),
+    CPU,
+    Column("CPU / confluent", cpu_per_million, beside="confluent"),
+    Column("CPU / check.crcs", cpu_per_million, beside="confluent-crcs"),
+    Column("CPU / raw", cpu_per_million, beside="raw-8mib"),
+    ABOVE_BASE,
+)
+
 Lines = Iterator[str]
 Measurements = Sequence[Measurement]
 
 
-def large_section(measurements: Measurements) -> Lines:
-    """Yield the tables of the measurement `large`."""
-    found = select(measurements, "large")
-    if not found:
-        return
-    yield "## Large and compressed records"
-    yield ""
-    yield from wrap(LARGE_TEXT, WIDTH)
-    yield ""
-    cases = sorted(
-        (Case(*each) for each in distinct(found, *CASE_LABELS)), key=case_order
+def cases_of(found: Measurements) -> list[Case]:
+    """Return the cases by batch and size, uncompressed ones first."""
+    cases = (Case(*each) for each in distinct(found, *Case._fields))
+    return sorted(
+        cases, key=lambda c: (c.batch_size, c.size, c.codec != "none", c.codec)
     )
-    for case in cases:
-        yield from _case(case, select(found, "large", **case._asdict()))
-
-
-def case_order(case: Case) -> tuple[object, ...]:
-    """Return the sort key of cases: by batch, size, and uncompressed first."""
-    return case.batch_size, case.size, case.codec != "none", case.codec
 
 
 def case_title(case: Case) -> str:
@@ -81,43 +81,20 @@ def case_title(case: Case) -> str:
     return f"{size}, {codec_of(case.codec)}, batches of {batch}"
 
 
-def _case(case: Case, some: Measurements) -> Lines:
-    yield f"### {case_title(case)}"
-    yield ""
-    records, stored, per_batch = (some[0][k] for k in ("wanted", "stored", "per_batch"))
-    in_log = f"{stored:,} bytes in the log, {per_batch:g} in a batch"
-    yield f"{records:,} records; each takes {in_log}."
-    yield ""
-    columns = {
-        "records/s": format_column(by_client(some, records_per_second), whole_number),
-        "times confluent": _ratio_column(some, "confluent", speed=True),
-        "CPU s per million": format_column(
-            by_client(some, cpu_per_million), two_decimals
-        ),
-        "CPU / confluent": _ratio_column(some, "confluent"),
-        "CPU / check.crcs": _ratio_column(some, "confluent-crcs"),
-        "CPU / raw": _ratio_column(some, "raw-8mib"),
-        "memory, MiB": format_column(by_client(some, bytes_above_base), mebibytes),
-    }
-    yield from client_table({name: each for name, each in columns.items() if each})
+def large_tables(found: Measurements) -> Lines:
+    """Yield the tables of the measurement `large`."""
+    for case in cases_of(found):
+        some = select(found, "large", **case._asdict())
+        records, stored, batch = (some[0][k] for k in ("wanted", "stored", "per_batch"))
+        yield from head(case_title(case), 3)
+        in_log = f"{stored:,} bytes in the log, {batch:g} in a batch"
+        yield f"{records:,} records; each takes {in_log}."
+        yield ""
+        yield from client_table(some, *LARGE_COLUMNS)
 
 
-def _ratio_column(
-    some: Measurements, baseline: str, *, speed: bool = False
-) -> dict[str, str]:
-    value = records_per_second if speed else cpu_per_million
-    return dict(format_column(ratios(some, value, baseline), two_decimals))
-
-
-def memory_section(measurements: Measurements) -> Lines:
+def memory_table(found: Measurements) -> Lines:
     """Yield the table of the measurement `memory`."""
-    found = select(measurements, "memory")
-    if not found:
-        return
-    yield "## Memory with large records"
-    yield ""
-    yield from wrap(MEMORY_TEXT, WIDTH)
-    yield ""
     rows = [
         [
             title(each["client"]),
@@ -129,8 +106,8 @@ def memory_section(measurements: Measurements) -> Lines:
         ]
         for each in found
     ]
-    head = ["client", "values", "handler sleeps", "records", "memory", "bound"]
-    yield from markdown_table(head, rows)
+    columns = ["client", "values", "handler sleeps", "records", "memory", "bound"]
+    yield from markdown_table(columns, rows)
 
 
 def _handler(each: Measurement) -> str:

@@ -1,6 +1,8 @@
 """Pictures of the results, one file each."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -8,6 +10,7 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tests.bench.large import Case
 from tests.bench.report.charts import (
     colour,
     draw_bars,
@@ -15,12 +18,12 @@ from tests.bench.report.charts import (
     draw_percentiles,
     hide_spines,
     panel_grid,
+    save,
     scale,
 )
-from tests.bench.report.large_pictures import draw_large_cpu, draw_large_speed
+from tests.bench.report.large import case_title
 from tests.bench.report.summary import (
     Measurement,
-    Spread,
     Value,
     baseline_of,
     by_client,
@@ -39,134 +42,158 @@ from tests.bench.report.tables import MIB, codec_of, is_compressed, size_of, tit
 __all__ = ["draw"]
 
 Measurements = Sequence[Measurement]
-Spreads = Mapping[str, Spread]
+Panels = Sequence[Sequence[tuple[str, Measurements]]]
+"""Rows of titles with their measurements; a panel without measurements is empty."""
+
+Draw = Callable[[Axes, Measurements], None]
 
 
 def draw(measurements: Measurements, directory: Path) -> list[Path]:
     """Draw a picture for each kind of measurement and return the paths."""
-    pyplot.switch_backend("Agg")  # works without a screen
-    pyplot.rcParams.update({"font.size": 9, "axes.titlesize": 10, "axes.grid": False})
     written = []
-    for name, picture in PICTURES.items():
-        if (figure := picture(measurements)) is not None:
-            path = directory / name
-            figure.savefig(path, dpi=130, metadata={"Software": None})
-            pyplot.close(figure)
-            written.append(path)
+    for name, (what, picture) in PICTURES.items():
+        found = select(measurements, what)
+        if found and (figure := picture(found)) is not None:
+            written.append(save(figure, directory / name))
     return written
 
 
-def _throughput(measurements: Measurements) -> Figure | None:
-    found = select(measurements, "throughput")
-    if (baseline := baseline_of(found)) is None:
-        return None
-
-    def panel(axes: Axes, some: Measurements) -> None:
-        speeds = by_client(some, records_per_second)
-        compared = ratios(some, records_per_second, baseline)
-        notes = {
-            name: f"{each.median:.2f}   ({speeds[name].median / 1000:,.0f} k/s)"
-            for name, each in compared.items()
-        }
-        draw_bars(axes, compared, f"relative to {title(baseline)}", notes)
-        axes.axvline(1, color="#222222", linewidth=0.8, linestyle=":", zorder=0)
-
-    return _of_sizes_and_codecs(found, "Records per second (more is better)", panel)
-
-
-def _of_sizes_and_codecs(
-    found: Measurements, text: str, panel: Callable[[Axes, Measurements], None]
-) -> Figure:
-    sizes, codecs = distinct(found, "size"), distinct(found, "codec")
-    codecs.sort(key=is_compressed)
-    clients = len({each["client"] for each in found})
-    figure, panels = panel_grid(len(codecs), len(sizes), clients)
-    for row, codec in zip(panels, codecs, strict=True):
-        for axes, size in zip(row, sizes, strict=True):
-            some = [e for e in found if (e["size"], e["codec"]) == (size, codec)]
-            panel(axes, some)
-            axes.set_title(f"{size_of(size)}, {codec_of(codec)}")
+def _figure(panels: Panels, text: str, draw_panel: Draw, bars: int = 1) -> Figure:
+    """Draw each panel, with room for a number of bars per client."""
+    every = [*chain(*panels)]
+    clients = len({each["client"] for _, some in every for each in some})
+    figure, axes = panel_grid(len(panels), len(panels[0]), bars * clients)
+    for each, (heading, some) in zip(axes.flat, every, strict=True):
+        if some:
+            draw_panel(each, some)
+            each.set_title(heading)
+        else:
+            each.set_axis_off()
     figure.suptitle(text)
     return figure
 
 
-def _cpu(measurements: Measurements) -> Figure | None:
-    found = select(measurements, "throughput")
-    if not found:
-        return None
+def _by_size_and_codec(found: Measurements) -> Panels:
+    codecs = sorted(distinct(found, "codec"), key=is_compressed)
+    return [
+        [
+            (
+                f"{size_of(size)}, {codec_of(codec)}",
+                [e for e in found if (e["size"], e["codec"]) == (size, codec)],
+            )
+            for size in distinct(found, "size")
+        ]
+        for codec in codecs
+    ]
 
+
+def _by_case(found: Measurements) -> Panels:
+    """Return a row per batch size and compression, a column per size."""
+    rows = sorted(
+        distinct(found, "batch_size", "codec"),
+        key=lambda row: (row[0], is_compressed(row[1]), row[1]),
+    )
+    cases = [
+        [Case(size, codec, batch_size) for size in distinct(found, "size")]
+        for batch_size, codec in rows
+    ]
+    return [
+        [(case_title(case), select(found, "large", **case._asdict())) for case in row]
+        for row in cases
+    ]
+
+
+def _draw_ratios(
+    axes: Axes,
+    some: Measurements,
+    value: Value,
+    baseline: str,
+    note: Callable[[float], str],
+    label: str = "",
+) -> None:
+    """Draw a figure beside the baseline's, which has a line; notes have the figure."""
+    figures = by_client(some, value)
+    compared = ratios(some, value, baseline)
+    notes = {
+        name: f"{each.median:.2f}   {note(figures[name].median)}"
+        for name, each in compared.items()
+    }
+    draw_bars(axes, compared, label, notes)
+    axes.axvline(1, color="#222222", linewidth=0.8, linestyle=":", zorder=0)
+
+
+def _throughput(found: Measurements) -> Figure | None:
+    if (baseline := baseline_of(found)) is None:
+        return None
+    panel = partial(
+        _draw_ratios,
+        value=records_per_second,
+        baseline=baseline,
+        note=lambda each: f"({each / 1000:,.0f} k/s)",
+        label=f"relative to {title(baseline)}",
+    )
+    text = "Records per second (more is better)"
+    return _figure(_by_size_and_codec(found), text, panel)
+
+
+def _cpu(found: Measurements) -> Figure:
     def panel(axes: Axes, some: Measurements) -> None:
-        draw_bars(
-            axes, by_client(some, cpu_per_million), "CPU seconds per million records"
-        )
+        label = "CPU seconds per million records"
+        draw_bars(axes, by_client(some, cpu_per_million), label)
 
-    return _of_sizes_and_codecs(found, "The client's CPU (less is better)", panel)
-
-
-def _first(measurements: Measurements) -> Figure | None:
-    found = select(measurements, "first")
-    return _single(
-        by_client(found, field("first")),
-        "First record (less is better)",
-        "seconds from the creation of the consumer",
-    )
+    text = "The client's CPU (less is better)"
+    return _figure(_by_size_and_codec(found), text, panel)
 
 
-def _redelivery(measurements: Measurements) -> Figure | None:
-    found = select(measurements, "redelivery")
-    return _single(
-        scale(by_client(found, field("p50")), 1000),
-        "Redelivery (less is better)",
-        "milliseconds from a record's release, p50",
-    )
-
-
-def _memory(measurements: Measurements) -> Figure | None:
-    found = select(measurements, "throughput")
-    if not found:
+def _large(
+    found: Measurements, value: Value, text: str, note: Callable[[float], str]
+) -> Figure | None:
+    if "confluent" not in {each["client"] for each in found}:
         return None
-    sizes = distinct(found, "size")
-    clients = len({each["client"] for each in found})
-    figure, ((*panels,),) = panel_grid(1, len(sizes), clients)
-    for axes, size in zip(panels, sizes, strict=True):
-        some = [each for each in found if each["size"] == size]
+    panel = partial(_draw_ratios, value=value, baseline="confluent", note=note)
+    text = text.format("relative to confluent-kafka-python")
+    return _figure(_by_case(found), text, panel)
+
+
+def _memory(found: Measurements) -> Figure:
+    def panel(axes: Axes, some: Measurements) -> None:
         draw_bars(axes, scale(by_client(some, bytes_above_base), 1 / MIB), "MiB")
+
+    panels = []
+    for size in distinct(found, "size"):
+        some = [each for each in found if each["size"] == size]
         records = max(each["records"] for each in some)
-        axes.set_title(f"{records:,} records of {size_of(size)}")
-    figure.suptitle("Peak memory above the process after its imports")
-    return figure
+        panels.append((f"{records:,} records of {size_of(size)}", some))
+    return _figure([panels], "Peak memory above the process after its imports", panel)
 
 
-def _latency(measurements: Measurements) -> Figure | None:
-    found = select(measurements, "latency")
-    if not found:
-        return None
-    rates = distinct(found, "wanted_rate")
-    clients = len({each["client"] for each in found})
-    figure, ((*panels,),) = panel_grid(1, len(rates), 2 * clients)
-    for axes, rate in zip(panels, rates, strict=True):
-        some = select(found, "latency", wanted_rate=rate)
-        half = scale(by_client(some, field("p50")), 1000)
-        maximum = scale(by_client(some, field("p99")), 1000)
+def _latency(found: Measurements) -> Figure:
+    def panel(axes: Axes, some: Measurements) -> None:
+        half, maximum = (
+            scale(by_client(some, field(name)), 1000) for name in ("p50", "p99")
+        )
         draw_percentiles(axes, half, maximum, "milliseconds")
-        axes.set_title(f"{rate:,} records/s")
-    figure.suptitle("Latency from producer to consumer: p50 (dot) and p99 (square)")
+
+    panels = [
+        (f"{rate:,} records/s", select(found, "latency", wanted_rate=rate))
+        for rate in distinct(found, "wanted_rate")
+    ]
+    text = "Latency from producer to consumer: p50 (dot) and p99 (square)"
+    return _figure([panels], text, panel, bars=2)
+
+
+def _single(
+    found: Measurements, value: Value, factor: float, text: str, label: str
+) -> Figure:
+    spreads = scale(by_client(found, value), factor)
+    figure, ((axes,),) = panel_grid(1, 1, len(spreads))
+    draw_bars(axes, spreads, label)
+    axes.set_title(text)
     return figure
 
 
-def _partitions(measurements: Measurements) -> Figure | None:
-    return _growth(measurements, "partitions", "partitions of the topic")
-
-
-def _consumers(measurements: Measurements) -> Figure | None:
-    return _growth(measurements, "consumers", "consumers in one process")
-
-
-def _growth(measurements: Measurements, what: str, text: str) -> Figure | None:
+def _growth(found: Measurements, what: str, text: str) -> Figure:
     """Draw records/s, CPU and memory; a row per size of values."""
-    found = select(measurements, what)
-    if not found:
-        return None
     wanted: Mapping[str, tuple[Value, float]] = {
         "thousand records/s": (records_per_second, 1e-3),
         "CPU seconds per million": (cpu_per_million, 1),
@@ -202,8 +229,8 @@ def _scaled(value: Value, factor: float) -> Value:
     return scaled
 
 
-def _slow(measurements: Measurements) -> Figure | None:
-    found = [each for each in select(measurements, "slow") if settled_samples(each)]
+def _slow(found: Measurements) -> Figure | None:
+    found = [each for each in found if settled_samples(each)]
     if not found:
         return None
     figure, axes = pyplot.subplots(figsize=(8, 3.4), layout="constrained")
@@ -229,25 +256,56 @@ def _slow(measurements: Measurements) -> Figure | None:
     return figure
 
 
-def _single(spreads: Spreads, text: str, what: str) -> Figure | None:
-    if not spreads:
-        return None
-    figure, ((axes,),) = panel_grid(1, 1, len(spreads))
-    draw_bars(axes, spreads, what)
-    axes.set_title(text)
-    return figure
-
-
-PICTURES: Final[Mapping[str, Callable[[Measurements], Figure | None]]] = {
-    "throughput.png": _throughput,
-    "cpu.png": _cpu,
-    "first.png": _first,
-    "latency.png": _latency,
-    "redelivery.png": _redelivery,
-    "memory.png": _memory,
-    "partitions.png": _partitions,
-    "consumers.png": _consumers,
-    "slow.png": _slow,
-    "large.png": draw_large_speed,
-    "large-cpu.png": draw_large_cpu,
+PICTURES: Final[Mapping[str, tuple[str, Callable[[Measurements], Figure | None]]]] = {
+    "throughput.png": ("throughput", _throughput),
+    "cpu.png": ("throughput", _cpu),
+    "first.png": (
+        "first",
+        lambda found: _single(
+            found,
+            field("first"),
+            1,
+            "First record (less is better)",
+            "seconds from the creation of the consumer",
+        ),
+    ),
+    "latency.png": ("latency", _latency),
+    "redelivery.png": (
+        "redelivery",
+        lambda found: _single(
+            found,
+            field("p50"),
+            1000,
+            "Redelivery (less is better)",
+            "milliseconds from a record's release, p50",
+        ),
+    ),
+    "memory.png": ("throughput", _memory),
+    "partitions.png": (
+        "partitions",
+        lambda found: _growth(found, "partitions", "partitions of the topic"),
+    ),
+    "consumers.png": (
+        "consumers",
+        lambda found: _growth(found, "consumers", "consumers in one process"),
+    ),
+    "slow.png": ("slow", _slow),
+    "large.png": (
+        "large",
+        lambda found: _large(
+            found,
+            records_per_second,
+            "Records per second {} (more is better)",
+            lambda each: f"({each / 1000:,.1f} k/s)",
+        ),
+    ),
+    "large-cpu.png": (
+        "large",
+        lambda found: _large(
+            found,
+            cpu_per_million,
+            "CPU per record {} (less is better)",
+            lambda each: f"({each:.2f} µs)",  # seconds per million records
+        ),
+    ),
 }

@@ -1,16 +1,16 @@
 """Command-line options, and the order of the measurements."""
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-__all__ = ["KAFKA", "MODES", "SHARE_GROUP", "SINKS", "Turn", "order", "parse_options"]
+__all__ = ["KAFKA", "PAIRS", "SHARE_GROUP", "SINKS", "Turn", "order", "parse_options"]
 
-MODES: Final = ("ledger", "stream")
 SINKS: Final = ("noop", "parquet")
+PAIRS: Final = [(what, sink) for what in ("ledger", "stream") for sink in SINKS]
 SHARE_GROUP, KAFKA = "sharecons", "java"  # keys of the other benchmark's report
 
 
@@ -38,10 +38,9 @@ def order(round_: int) -> Iterator[Turn]:
     The two sources of a comparison run in succession. Each round starts with a
     different pair, and every second round with the other source.
     """
-    pairs = [(what, sink) for what in MODES for sink in SINKS]
-    shift = round_ % len(pairs)
+    shift = round_ % len(PAIRS)
     clients = (SHARE_GROUP, KAFKA) if round_ % 2 == 0 else (KAFKA, SHARE_GROUP)
-    for what, sink in pairs[shift:] + pairs[:shift]:
+    for what, sink in PAIRS[shift:] + PAIRS[:shift]:
         for client in clients:
             yield Turn(what, sink, client)
 
@@ -54,47 +53,21 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "measurement.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    _add_plan(parser.add_argument)
-    _add_place(parser.add_argument)
-    return parser.parse_args(arguments)
-
-
-def _add_plan(add: Callable[..., Any]) -> None:
-    add("--records", type=_parse_number, default=3_000_000, help="per topic")
-    add(
-        "--sizes",
-        type=_parse_number,
-        nargs="+",
-        default=[100, 1024],
-        help="value sizes, bytes",
-    )
-    add(
-        "--rounds",
-        type=_parse_number,
-        default=3,
-        help="rounds measured, after a warm-up round",
-    )
-    add("--batch", type=_parse_number, default=1_000_000, help="maxOffsetsPerTrigger")
-    add("--partitions", type=_parse_number, default=6, help="per topic")
-    add(
-        "--record-locks",
-        type=_parse_number,
-        default=2000,
-        help="share.partition.max.record.locks of the groups",
-    )
-
-
-def _add_place(add: Callable[..., Any]) -> None:
+    add = parser.add_argument
+    numbers: list[tuple[str, int, str]] = [
+        ("--records", 3_000_000, "per topic"),
+        ("--rounds", 3, "rounds measured, after a warm-up round"),
+        ("--batch", 1_000_000, "maxOffsetsPerTrigger"),
+        ("--partitions", 6, "per topic"),
+        ("--record-locks", 2000, "share.partition.max.record.locks of the groups"),
+    ]
+    for name, default, text in numbers:
+        add(name, type=int, default=default, help=text)
+    add("--sizes", type=int, nargs="+", default=[100, 1024], help="of values, bytes")
     add("--master", default="local[2]", help="master URL of Spark")
     add("--kafka-version", default="4.3.0", help="Kafka version to start")
-    add(
-        "--jars",
-        help="jars of Spark's Kafka source, comma-separated; default: download",
-    )
+    add("--jars", help="of Spark's Kafka source, comma-separated; default: download")
     output = Path("docs/performance") / date.today().isoformat()
     add("--output", type=Path, default=output, help="results directory")
     add("--add", action="store_true", help="append to earlier results")
-
-
-def _parse_number(text: str) -> int:
-    return int(text.replace("_", ""))
+    return parser.parse_args(arguments)

@@ -1,28 +1,25 @@
 """The Spark report: spark.md."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from textwrap import wrap
 from typing import Any, Final
 
 from tests.bench.report.environment import environment_section
-from tests.bench.report.goals import Goal, relative_to
+from tests.bench.report.goals import Goal, goal_table, relative_to
 from tests.bench.report.summary import (
     Measurement,
-    by_client,
     distinct,
     failure_reason,
-    ratios,
     records_per_second,
     select,
 )
 from tests.bench.report.tables import (
-    WIDTH,
-    format_spread,
+    Column,
+    head,
     markdown_table,
+    paragraph,
     size_of,
-    two_decimals,
 )
-from tests.bench.spark.options import KAFKA, MODES, SHARE_GROUP, SINKS
+from tests.bench.spark.options import KAFKA, PAIRS, SHARE_GROUP, SINKS
 
 __all__ = ["NAMES", "TITLES", "document", "tables"]
 
@@ -31,8 +28,7 @@ TITLES: Final = {
     "ledger": "existing ledger",
     "stream": "stream",
 }
-# Rows per second, relative to Spark's Kafka source.
-MINIMUM_RATIOS: Final = {"ledger": 1.0, "stream": 1.0}
+MINIMUM_RATIO: Final = 1.0  # rows per second, relative to Spark's Kafka source
 
 OPENING: Final = """\
 Spark reads a whole topic, once with `format("sharegroup")` and once with its own source
@@ -54,24 +50,33 @@ every second round with the other source. Figures are medians over the rounds, w
 minimum and maximum in brackets; ratios are computed within a round. To repeat the
 measurement: `tox -e bench-spark`."""
 
+GOALS: Final = (
+    "Median ratios of rows per second to the rows per second of Spark's Kafka source."
+)
+
 Lines = Iterator[str]
 Measurements = Sequence[Measurement]
+
+
+SPEED: Final = Column("", records_per_second, lambda rows: f"{rows / 1000:,.0f}")
+RATIO: Final = Column("", records_per_second, beside=KAFKA)
 
 
 def document(content: Mapping[str, Any], picture: str, notes: str) -> str:
     """Return the page in Markdown; `notes` follow the table of goals."""
     sessions, measurements = content["sessions"], content["measurements"]
-    lines = [f"# Spark's speed, {sessions[-1]['begun'][:10]}", ""]
+    lines = [*head(f"Spark's speed, {sessions[-1]['begun'][:10]}", 1)]
     for text in (OPENING, HOW, ROUNDS):
-        lines += [*wrap(text, WIDTH), ""]
-    lines += [*_goals(measurements), *([notes, ""] if notes else [])]
-    lines += ["## Results", ""]
+        lines += paragraph(text)
+    if rows := [*goal_table(measurements, _goals(measurements), "query")]:
+        lines += [*head("Goals"), GOALS, "", *rows]
+    lines += [notes, ""] if notes else []
+    lines += head("Results")
     lines += [f"![{picture.partition('.')[0]}]({picture})", ""] if picture else []
-    lines += [
-        *tables(measurements),
-        *_failures(measurements),
-        *environment_section(sessions),
-    ]
+    lines += tables(measurements)
+    if failures := dict.fromkeys(_failures(measurements)):
+        lines += [*head("Failures"), *failures, ""]
+    lines += environment_section(sessions)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -80,78 +85,30 @@ def tables(measurements: Measurements) -> Lines:
     for size in distinct(measurements, "size"):
         yield f"Thousand rows per second, values of {size_of(size)}:"
         yield ""
-        rows = [
-            row
-            for what in MODES
-            for sink in SINKS
-            if (row := _row(select(measurements, what, size=size, sink=sink)))
-        ]
+        rows = []
+        for what, sink in PAIRS:
+            if found := select(measurements, what, size=size, sink=sink):
+                speeds, ratio = SPEED.cells(found), RATIO.cells(found)
+                cells = [speeds.get(name, "-") for name in NAMES]
+                ratio_cell = ratio.get(SHARE_GROUP, "-")
+                rows.append([TITLES[what], sink, *cells, ratio_cell])
         if rows:
             yield from markdown_table(["query", "sink", *NAMES.values(), "ratio"], rows)
 
 
-def _row(found: Measurements) -> list[str]:
-    if not found:
-        return []
-    speeds = by_client(found, records_per_second)
-    cells = [format_spread(speeds.get(name), _thousands) for name in NAMES]
-    ratio = format_spread(
-        ratios(found, records_per_second, KAFKA).get(SHARE_GROUP), two_decimals
-    )
-    return [TITLES[found[0]["what"]], found[0]["sink"], *cells, ratio]
-
-
-def _thousands(rows: float) -> str:
-    return f"{rows / 1000:,.0f}"
-
-
-def _goals(measurements: Measurements) -> Lines:
-    rows = [
-        [
-            goal.name,
-            goal.bound,
-            format_spread(found, two_decimals),
-            _verdict(goal.is_met(found)),
-        ]
-        for goal in _wanted(measurements)
-        if (found := goal.compute(measurements)) is not None
-    ]
-    if rows:
-        yield "## Goals"
-        yield ""
-        yield (
-            "Median ratios of rows per second to the rows per second of Spark's Kafka "
-            "source."
-        )
-        yield ""
-        yield from markdown_table(["query", "goal", "measured", "result"], rows)
-
-
-def _wanted(measurements: Measurements) -> Iterator[Goal]:
-    for what, minimum in MINIMUM_RATIOS.items():
+def _goals(measurements: Measurements) -> Iterator[Goal]:
+    for what in TITLES:
         for size in distinct(measurements, "size"):
             for sink in SINKS:
                 compute = relative_to(
                     SHARE_GROUP, KAFKA, records_per_second, what, size=size, sink=sink
                 )
                 name = f"{TITLES[what]}, {sink}, {size_of(size)}"
-                yield Goal(name, compute, minimum=minimum)
-
-
-def _verdict(is_met: bool) -> str:
-    return "reached" if is_met else "**not reached**"
+                yield Goal(name, compute, minimum=MINIMUM_RATIO)
 
 
 def _failures(measurements: Measurements) -> Lines:
-    if failures := [
-        _failure_line(each) for each in measurements if failure_reason(each)
-    ]:
-        yield "## Failures"
-        yield ""
-        yield from dict.fromkeys(failures)
-        yield ""
-
-
-def _failure_line(each: Measurement) -> str:
-    where = f"{each['what']}, {each['sink']}, {size_of(each['size'])}"
-    return f"- {NAMES[each['client']]}, {where}: {failure_reason(each)}"
+    for each in measurements:
+        if reason := failure_reason(each):
+            where = f"{each['what']}, {each['sink']}, {size_of(each['size'])}"
+            yield f"- {NAMES[each['client']]}, {where}: {reason}"

@@ -7,20 +7,24 @@ import argparse
 import json
 import logging
 import statistics
-import subprocess
 import sys
 from typing import Any, Final
 
 from sharecons.testing.kafka import KafkaCluster
-from tests.bench.workers.load import produce
 from tests.bench.workers.programs import TASK
+from tests.bench.workers.running import produce, run_child, spread
 from tests.kafka_plugin import Admin
 
 log = logging.getLogger(__name__)
 
-TIMEOUT: Final = 300.0
 NO_OP: Final = ("handlers that do nothing, 100 at a time", 100, 0.0)
 SLOW: Final = ("handlers of 100 ms, 500 at a time", 500, 0.1)
+RUNS: Final = (
+    ("sharecons", NO_OP),
+    ("faststream", NO_OP),
+    ("taskiq", NO_OP),
+    ("sharecons", SLOW),
+)
 
 
 def main() -> None:
@@ -31,13 +35,18 @@ def main() -> None:
         bootstrap = str(cluster.bootstrap_servers)
         topics = _load(bootstrap, options.records)
         for number in range(options.rounds):
-            for client in ("sharecons", "faststream", "taskiq"):
-                figures = _run(client, bootstrap, topics, options.records, NO_OP)
-                results.setdefault((NO_OP[0], client), []).append(figures)
-                log.info("round %s, %s: %s", number, client, figures)
-            figures = _run("sharecons", bootstrap, topics, options.records, SLOW)
-            results.setdefault((SLOW[0], "sharecons"), []).append(figures)
-            log.info("round %s, handlers of 100 ms: %s", number, figures)
+            for client, (workload, concurrency, seconds) in RUNS:
+                figures = run_child(
+                    "programs",
+                    client,
+                    bootstrap=bootstrap,
+                    topic=topics[client],
+                    records=options.records,
+                    concurrency=concurrency,
+                    handler_seconds=seconds,
+                )
+                results.setdefault((workload, client), []).append(figures)
+                log.info("round %s, %s, %s: %s", number, client, workload, figures)
     sys.stdout.write(f"\n{_table(results)}\n")
 
 
@@ -63,25 +72,6 @@ def _task(number: int) -> bytes:
     return json.dumps(message).encode()
 
 
-def _run(
-    client: str,
-    bootstrap: str,
-    topics: dict[str, str],
-    records: int,
-    workload: tuple[str, int, float],
-) -> dict[str, float]:
-    _, concurrency, seconds = workload
-    command = [
-        *(sys.executable, "-m", "tests.bench.workers.programs", client),
-        *("--bootstrap", bootstrap, "--topic", topics[client]),
-        *("--records", str(records), "--concurrency", str(concurrency)),
-        *("--handler-seconds", str(seconds)),
-    ]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=TIMEOUT)
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return figures
-
-
 def _table(results: dict[tuple[str, str], list[dict[str, float]]]) -> str:
     lines = [
         "| workload | client | records/s | CPU per record, us |",
@@ -90,9 +80,8 @@ def _table(results: dict[tuple[str, str], list[dict[str, float]]]) -> str:
     for (workload, client), rounds in results.items():
         rates = [each["records_per_second"] for each in rounds]
         cpu = statistics.median(each["cpu_us_per_record"] for each in rounds)
-        rate = f"{statistics.median(rates):,.0f}"
-        span = f"{min(rates):,.0f} to {max(rates):,.0f}"
-        lines.append(f"| {workload} | {client} | {rate} ({span}) | {cpu:.0f} |")
+        shown = spread(rates, "{:,.0f}".format)
+        lines.append(f"| {workload} | {client} | {shown} | {cpu:.0f} |")
     return "\n".join(lines)
 
 

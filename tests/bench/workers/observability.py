@@ -8,32 +8,28 @@ since the speed of a machine changes between rounds.
 
 import argparse
 import asyncio
-import json
 import logging
 import os
 import statistics
-import subprocess
 import sys
-import time
-import uuid
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from sharecons.testing.kafka import KafkaCluster
-from tests.bench.workers.load import produce
+from tests.bench.workers.programs import client_parser, run_sharecons
+from tests.bench.workers.running import produce, run_child, spread
 from tests.kafka_plugin import Admin
 
 log = logging.getLogger(__name__)
 
-TIMEOUT: Final = 300.0
 OFF: Final = "off"
 SAMPLED: Final = 0.01
 HANDLER: Final = 3000.0
 """Microseconds of CPU of a handler that waits for a database, and decodes a record."""
 
+CPU: Final = "cpu_us_per_record"
+RATE: Final = "records_per_second"
 Figures = Mapping[str, float]
-"""CPU in microseconds for each record, and records per second."""
 
 
 class Goal(NamedTuple):
@@ -54,44 +50,6 @@ GOALS: Final[Mapping[str, Goal]] = {
     "opentelemetry, 1 % sampled": Goal(HANDLER, 1.05),
 }
 VARIANTS: Final = (OFF, *GOALS)
-
-
-async def measure(options: argparse.Namespace) -> None:
-    """Run a worker; print its figures from a fifth of the records to the last one."""
-    from sharecons import ShareWorker
-
-    first, last = options.records // 5, options.records
-    count, cpu, start = 0, 0.0, 0.0
-    finished = asyncio.Event()
-
-    async def handle(record: Any) -> None:
-        nonlocal count, cpu, start
-        count += 1
-        if count == first:
-            cpu, start = time.process_time(), time.perf_counter()
-        elif count == last:
-            figures = {
-                "cpu": (time.process_time() - cpu) / (last - first) * 1e6,
-                "rate": (last - first) / (time.perf_counter() - start),
-            }
-            sys.stdout.write(f"{json.dumps(figures)}\n")
-            sys.stdout.flush()
-            finished.set()
-
-    worker = ShareWorker(
-        options.topic,
-        handle,
-        group_id=f"observability-{uuid.uuid4()}",
-        bootstrap_servers=options.bootstrap,
-        auto_offset_reset="earliest",
-        concurrency=100,
-        collect_metrics=options.variant == "metrics",
-        instrumentation=_instrumentation(options.variant),
-    )
-    running = asyncio.ensure_future(worker.run())
-    await finished.wait()
-    worker.stop_now()
-    await running
 
 
 def _instrumentation(variant: str) -> Any:
@@ -140,24 +98,19 @@ def compare(options: argparse.Namespace) -> None:
         values = [b"%0100d" % number for number in range(options.records)]
         produce(bootstrap, topic, values)
         for number in range(options.rounds):
-            found = {
-                variant: _run(variant, bootstrap, topic, options.records)
+            found: dict[str, Figures] = {
+                variant: run_child(
+                    "observability",
+                    bootstrap=bootstrap,
+                    topic=topic,
+                    variant=variant,
+                    records=options.records,
+                )
                 for variant in VARIANTS
             }
             log.info("round %s: %s", number, found)
             rounds.append(found)
     sys.stdout.write(f"\n{_table(rounds)}\n")
-
-
-def _run(variant: str, bootstrap: str, topic: str, records: int) -> Figures:
-    command = [
-        *(sys.executable, "-m", "tests.bench.workers.observability"),
-        *("--bootstrap", bootstrap, "--topic", topic),
-        *("--variant", variant, "--records", str(records)),
-    ]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=TIMEOUT)
-    figures: Figures = json.loads(done.stdout.splitlines()[-1])
-    return figures
 
 
 def _table(rounds: Sequence[Mapping[str, Figures]]) -> str:
@@ -167,12 +120,12 @@ def _table(rounds: Sequence[Mapping[str, Figures]]) -> str:
         "|---|---:|---:|---:|---|---|",
     ]
     for variant in VARIANTS:
-        cpu = statistics.median(found[variant]["cpu"] for found in rounds)
+        cpu = statistics.median(found[variant][CPU] for found in rounds)
         row = [
             variant,
             f"{cpu:.1f}",
-            _spread(rounds, partial(_ratio, variant=variant, figure="cpu")),
-            _spread(rounds, partial(_ratio, variant=variant, figure="rate")),
+            spread([_ratio(found, variant, CPU) for found in rounds]),
+            spread([_ratio(found, variant, RATE) for found in rounds]),
             *_judge(rounds, variant),
         ]
         lines.append(f"| {' | '.join(row)} |")
@@ -185,7 +138,7 @@ def _judge(rounds: Sequence[Mapping[str, Figures]], variant: str) -> tuple[str, 
     if goal is None:
         return "", ""
     ratio = statistics.median(
-        _ratio(found, variant, "cpu", goal.handler) for found in rounds
+        _ratio(found, variant, CPU, goal.handler) for found in rounds
     )
     of = f" with {goal.handler / 1000:g} ms in the handler" if goal.handler else ""
     met = "yes" if ratio <= goal.maximum else "no"
@@ -203,30 +156,28 @@ def _ratio(
     return (found[variant][figure] + handler) / (found[OFF][figure] + handler)
 
 
-def _spread(
-    rounds: Sequence[Mapping[str, Figures]],
-    ratio: Callable[[Mapping[str, Figures]], float],
-) -> str:
-    ratios = [ratio(found) for found in rounds]
-    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-
-
 def main() -> None:
+    if "--variant" in sys.argv:
+        child = client_parser()
+        child.add_argument("--variant", choices=VARIANTS, required=True)
+        _measure(child.parse_args())
+        return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--records", type=int, default=60_000)
     parser.add_argument("--version", default="4.4.0", help="of Kafka")
-    child = parser.add_argument_group("of one run, started by the others")
-    child.add_argument("--bootstrap")
-    child.add_argument("--topic")
-    child.add_argument("--variant", choices=VARIANTS)
-    options = parser.parse_args()
-    if options.bootstrap:
-        asyncio.run(measure(options))
-        sys.stdout.flush()
-        os._exit(0)  # the SDK's export threads end after seconds
-    else:
-        compare(options)
+    compare(parser.parse_args())
+
+
+def _measure(options: argparse.Namespace) -> None:
+    work = run_sharecons(
+        options,
+        collect_metrics=options.variant == "metrics",
+        instrumentation=_instrumentation(options.variant),
+    )
+    asyncio.run(work)
+    sys.stdout.flush()
+    os._exit(0)  # the SDK's export threads end after seconds
 
 
 if __name__ == "__main__":

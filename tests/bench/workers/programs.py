@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-__all__ = ["TASK"]
+__all__ = ["TASK", "client_parser", "run_sharecons"]
 
 TASK = "handle"
 
@@ -52,7 +52,7 @@ class Meter:
         sys.stdout.flush()
 
 
-async def run_sharecons(options: argparse.Namespace) -> None:
+async def run_sharecons(options: argparse.Namespace, **extra: Any) -> None:
     from sharecons import ShareWorker
 
     meter = Meter(options)
@@ -67,6 +67,7 @@ async def run_sharecons(options: argparse.Namespace) -> None:
         bootstrap_servers=options.bootstrap,
         auto_offset_reset="earliest",
         concurrency=options.concurrency,
+        **extra,
     )
     running = asyncio.ensure_future(worker.run())
     await meter.done.wait()
@@ -136,14 +137,20 @@ CLIENTS: dict[str, Callable[[argparse.Namespace], Coroutine[Any, Any, None]]] = 
 }
 
 
-def main() -> None:
+def client_parser() -> argparse.ArgumentParser:
+    """Return a parser of what every client needs."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("client", choices=CLIENTS)
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--topic", required=True)
     parser.add_argument("--records", type=int, required=True)
-    parser.add_argument("--concurrency", type=int, required=True)
+    parser.add_argument("--concurrency", type=int, default=100)
     parser.add_argument("--handler-seconds", type=float, default=0.0)
+    return parser
+
+
+def main() -> None:
+    parser = client_parser()
+    parser.add_argument("client", choices=CLIENTS)
     options = parser.parse_args()
     asyncio.run(CLIENTS[options.client](options))
 

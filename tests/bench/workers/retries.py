@@ -9,8 +9,6 @@ import argparse
 import asyncio
 import json
 import logging
-import statistics
-import subprocess
 import sys
 import time
 import uuid
@@ -18,7 +16,7 @@ from typing import Any, Final
 
 from sharecons import Retry, RetryPolicy, RetryTopic, ShareWorker
 from sharecons.testing.kafka import KafkaCluster
-from tests.bench.workers.load import produce
+from tests.bench.workers.running import produce, run_child, spread
 from tests.kafka_plugin import Admin
 
 RECORDS: Final = 60_000
@@ -92,29 +90,18 @@ def compare(options: argparse.Namespace) -> None:
         for number in range(options.rounds):
             rates = []
             for failing in (False, True):
-                figures = _run(
-                    bootstrap, topic, admin.create_topic(partitions=1), failing
+                figures = run_child(
+                    "retries",
+                    *(["--failing"] if failing else []),
+                    bootstrap=bootstrap,
+                    topic=topic,
+                    retry_topic=admin.create_topic(partitions=1),
                 )
                 log.info("round %s, failing %s: %s", number, failing, figures)
                 rates.append(figures["records_per_second"])
             ratios.append(rates[1] / rates[0])
-    sys.stdout.write(
-        f"with failures / without: {statistics.median(ratios):.3f} "
-        f"({min(ratios):.3f} to {max(ratios):.3f}, {len(ratios)} rounds)\n"
-    )
-
-
-def _run(
-    bootstrap: str, topic: str, retry_topic: str, failing: bool
-) -> dict[str, float]:
-    command = [
-        *(sys.executable, "-m", "tests.bench.workers.retries"),
-        *("--bootstrap", bootstrap, "--topic", topic, "--retry-topic", retry_topic),
-        *(["--failing"] if failing else []),
-    ]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=120)
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return figures
+    shown = spread(ratios, "{:.3f}".format)
+    sys.stdout.write(f"with failures / without: {shown}, {len(ratios)} rounds\n")
 
 
 def main() -> None:
