@@ -8,7 +8,7 @@ from sharecons.inspection import (
     GroupInspection,
     OffsetRange,
     OldestRecord,
-    PartitionInspection,
+    PartitionState,
 )
 from sharecons.inspection.partition_rows import numbers_of
 
@@ -48,7 +48,7 @@ def _oldest_object(oldest: OldestRecord | None, at: float) -> dict[str, Json]:
 
 
 def _partition_object(
-    key: TopicPartition, partition: PartitionInspection, group: GroupInspection
+    key: TopicPartition, partition: PartitionState, group: GroupInspection
 ) -> Row:
     oldest = partition.oldest
     return {

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from sharecons._record import TopicPartition
 from sharecons.exporter.snapshot import Snapshot
-from sharecons.inspection.diagnosis.offset_states import ARCHIVED
+from sharecons.group_state.offset_states import ARCHIVED
 
 __all__ = ["ArchivedCounts"]
 
@@ -41,7 +41,7 @@ class ArchivedCounts:
                 place = group_id, key
                 known = self._latest.get(place, ())
                 ranges = known
-                if one.ranges is not None:
+                if one.has_state:
                     ranges = tuple(
                         (each.first_offset, each.last_offset)
                         for each in one.ranges

@@ -2,7 +2,7 @@
 
 import enum
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, final, get_args
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -16,8 +16,11 @@ from prometheus_client.registry import Collector
 
 from sharecons._record import TopicPartition
 from sharecons.exporter.archived import ArchivedCounts
-from sharecons.exporter.snapshot import ErrorSource, ExportedPartition, Snapshot
-from sharecons.inspection.diagnosis.offset_states import ARCHIVED, OffsetStatus
+from sharecons.exporter.snapshot import Snapshot
+from sharecons.exporter.stalls import stalls_of
+from sharecons.group_state.group_states import GroupState, PartitionState, Source
+from sharecons.group_state.offset_states import ARCHIVED, OffsetStatus
+from sharecons.inspection.diagnosis.findings import Reason
 from sharecons.version import VERSION
 
 __all__ = ["Level", "Metrics", "make_registry"]
@@ -46,7 +49,7 @@ class Level(enum.Enum):
         return labels[: len(self.value)]
 
 
-Value = Callable[[ExportedPartition, float], float | None]
+Value = Callable[[PartitionState, GroupState, float], float | None]
 ByTopic = Callable[[Iterable[float]], float]
 """Returns the value of a topic from the values of its partitions."""
 
@@ -55,19 +58,19 @@ GAUGES: Final[tuple[tuple[str, str, Value, ByTopic | None], ...]] = (
         "lag_records",
         "Offsets from the start offset to the log's end that are neither acknowledged "
         "nor archived (KIP-1226).",
-        lambda one, _: one.lag,
+        lambda one, *_: one.lag,
         sum,
     ),
     (
         "start_offset",
         "The share-partition's start offset: all offsets before it are settled.",
-        lambda one, _: one.start_offset,
+        lambda one, *_: one.start_offset,
         None,
     ),
     (
         "log_end_offset",
         "The next offset that will be written to the partition.",
-        lambda one, _: one.end_offset,
+        lambda one, *_: one.end_offset,
         None,
     ),
     (
@@ -76,34 +79,34 @@ GAUGES: Final[tuple[tuple[str, str, Value, ByTopic | None], ...]] = (
         "coordinator. Only partition leaders know locks: these offsets are available "
         "or locked. Offsets that are locked for the first time, above all that were "
         "settled or released, are not counted.",
-        lambda one, _: one.count(OffsetStatus.OPEN),
+        lambda one, *_: one.count(OffsetStatus.OPEN) if one.has_state else None,
         sum,
     ),
     (
         "archived_records",
         "Offsets from the start offset on that are archived or archiving: rejected, or "
         "at the delivery limit. They are not delivered again.",
-        lambda one, _: one.count(*ARCHIVED),
+        lambda one, *_: one.count(*ARCHIVED) if one.has_state else None,
         sum,
     ),
     (
         "window_records",
         "Offsets from the start offset to the last one that was settled or released: "
         "at least this many are in flight.",
-        lambda one, _: one.window,
+        lambda one, *_: one.window if one.has_state else None,
         max,
     ),
     (
         "window_limit_records",
         "Offsets that can be in flight: share.partition.max.record.locks.",
-        lambda one, _: one.window_limit,
+        lambda _, group, __: None if group.facts is None else group.facts.record_locks,
         max,
     ),
     (
         "oldest_unsettled_age_seconds",
         "Seconds since the timestamp of the oldest unsettled record; 0 if there is no "
         "record, left out if it has no timestamp.",
-        lambda one, at: one.age(at),
+        lambda one, _, at: one.age(at),
         max,
     ),
 )
@@ -137,8 +140,9 @@ class Metrics(Collector):
         self._latest: Snapshot | None = None
         self.reached = False
         self._collections = 0
-        self._failures: Counter[ErrorSource] = Counter()
+        self._failures: Counter[Source] = Counter()
         self._archived = ArchivedCounts()
+        self._stalls: Mapping[tuple[str, TopicPartition], tuple[Reason, ...]] = {}
 
     def update(self, snapshot: Snapshot) -> None:
         """Replace the snapshot."""
@@ -146,6 +150,11 @@ class Metrics(Collector):
         # A new object, as a scrape in another thread can iterate the old one.
         self._failures = self._failures + Counter(snapshot.error_counts)
         self._archived = self._archived.after(snapshot)
+        self._stalls = {
+            (group_id, key): reasons
+            for group_id, group in snapshot.groups.items()
+            for key, reasons in sorted(stalls_of(group, snapshot.at).items())
+        }
         self._latest = snapshot
         self.reached = snapshot.reached
 
@@ -167,7 +176,7 @@ class Metrics(Collector):
             yield from _group_metrics(latest)
             yield from _partition_metrics(latest, self._level)
             yield _archived_seen(self._archived, self._level)
-            yield _stalled(latest, self._level)
+            yield _stalled(self._stalls, self._level)
             yield _missing_topics(latest)
             yield _delivery_counts(latest, self._level)
             yield _backlogs(latest, self._level)
@@ -183,7 +192,7 @@ class Metrics(Collector):
             "Errors of collections, by what could not be read.",
             labels=["what"],
         )
-        for source in get_args(ErrorSource):
+        for source in get_args(Source):
             errors.add_metric([source], self._failures[source])
         yield errors
         yield InfoMetricFamily(f"{PREFIX}_build", "The version.", {"version": VERSION})
@@ -214,11 +223,10 @@ def _group_metrics(latest: Snapshot) -> Iterator[Metric]:
         labels=["group", "state"],
     )
     for group_id, group in latest.groups.items():
-        if group.members is not None:
-            members.add_metric([group_id], group.members)
-        if group.state is not None:
-            for state in dict.fromkeys((*STATES, group.state)):
-                states.add_metric([group_id, state], state == group.state)
+        if group.group is not None:
+            members.add_metric([group_id], len(group.group.members))
+            for state in dict.fromkeys((*STATES, group.group.state)):
+                states.add_metric([group_id, state], state == group.group.state)
     yield members
     yield states
 
@@ -228,8 +236,8 @@ def _partition_metrics(latest: Snapshot, level: Level) -> Iterator[Metric]:
         if level is Level.TOPIC and by_topic is None:
             continue
         values: dict[tuple[str, ...], list[float]] = {}
-        for labels, one in _partitions(latest):
-            value = value_of(one, latest.at)
+        for labels, group, one in _partitions(latest):
+            value = value_of(one, group, latest.at)
             if value is not None:
                 values.setdefault(level.of(labels), []).append(value)
         gauge = GaugeMetricFamily(f"{GROUP}_{name}", help_text, labels=level.labels)
@@ -246,8 +254,8 @@ def _delivery_counts(latest: Snapshot, level: Level) -> Metric:
         labels=(*level.labels, "status", "delivery_count"),
     )
     counts: Counter[tuple[tuple[str, ...], str, int]] = Counter()
-    for labels, one in _partitions(latest):
-        for each in one.ranges or ():
+    for labels, _, one in _partitions(latest):
+        for each in one.ranges:
             if each.status not in NOT_COUNTED and each.delivery_count is not None:
                 key = level.of(labels), each.status.value, each.delivery_count
                 counts[key] += each.count
@@ -256,7 +264,9 @@ def _delivery_counts(latest: Snapshot, level: Level) -> Metric:
     return gauge
 
 
-def _stalled(latest: Snapshot, level: Level) -> Metric:
+def _stalled(
+    stalls: Mapping[tuple[str, TopicPartition], tuple[Reason, ...]], level: Level
+) -> Metric:
     gauge = GaugeMetricFamily(
         f"{GROUP}_stalled",
         "1 if the partition, or one of the topic, is stalled for this reason: "
@@ -266,10 +276,9 @@ def _stalled(latest: Snapshot, level: Level) -> Metric:
         labels=(*level.labels, "reason"),
     )
     stalled = {
-        (*level.of(labels), reason): None
-        for labels, one in _partitions(latest)
-        for reason, is_so in one.stalled.items()
-        if is_so
+        (*level.of(_labels(group_id, key)), reason.value): None
+        for (group_id, key), reasons in stalls.items()
+        for reason in reasons
     }
     for key in stalled:
         gauge.add_metric(key, 1)
@@ -325,10 +334,11 @@ def _archived_seen(archived: ArchivedCounts, level: Level) -> Metric:
 
 def _partitions(
     latest: Snapshot,
-) -> Iterator[tuple[tuple[str, ...], ExportedPartition]]:
+) -> Iterator[tuple[tuple[str, ...], GroupState, PartitionState]]:
     for group_id, group in latest.groups.items():
         for key, one in sorted(group.partitions.items()):
-            yield _labels(group_id, key), one
+            if "offsets" not in one.unread:
+                yield _labels(group_id, key), group, one
 
 
 def _labels(group_id: str, key: TopicPartition) -> tuple[str, ...]:

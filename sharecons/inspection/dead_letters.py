@@ -8,13 +8,13 @@ from sharecons._record import TopicPartition
 from sharecons.admin import ConfigEntry, Features, Result, ShareGroupAdmin, Topic
 from sharecons.admin.config_validation import DEAD_LETTER_PREFIX
 from sharecons.errors import Error
+from sharecons.group_state.gather import gather, log_bounds, outcome_of
 from sharecons.inspection.diagnosis.dead_letter_checks import (
     DEAD_LETTER_CREATE,
     DeadLetterFacts,
     GroupDeadLetters,
     dead_letter_settings,
 )
-from sharecons.inspection.gather import gather, log_bounds, outcome_of
 
 __all__ = ["count_dead_letters", "read_broker_configs", "read_dead_letter_facts"]
 

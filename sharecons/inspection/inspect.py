@@ -5,17 +5,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sharecons._record import TopicPartition
-from sharecons.admin import (
-    ConfigEntry,
-    GroupOffset,
-    LogOffset,
-    OffsetSpec,
-    Result,
-    Results,
-    ShareGroup,
-    ShareGroupAdmin,
+from sharecons.admin import Result, Results, ShareGroup, ShareGroupAdmin
+from sharecons.errors import BrokerError, Error, fresh
+from sharecons.group_state.assemble import with_unchanged_since
+from sharecons.group_state.group_facts import GroupFacts, group_facts, subscribers_of
+from sharecons.group_state.group_states import GroupState, PartitionState
+from sharecons.group_state.read_groups import FoundOffsets, States, read_groups
+from sharecons.group_state.reading_errors import Errors
+from sharecons.group_state.stored_states import (
+    StateSource,
+    read_states,
+    read_times_of_last_write,
 )
-from sharecons.errors import BrokerError, Error
 from sharecons.inspection.dead_letters import count_dead_letters
 from sharecons.inspection.diagnosis.dead_letter_checks import GroupDeadLetters
 from sharecons.inspection.diagnosis.findings import (
@@ -24,36 +25,12 @@ from sharecons.inspection.diagnosis.findings import (
     may_stand_still,
     missing_topic_finding,
 )
-from sharecons.inspection.diagnosis.group_facts import (
-    GroupFacts,
-    acknowledged_state,
-    assigned_members,
-    first_offset_of,
-    group_facts,
-)
-from sharecons.inspection.diagnosis.offset_states import (
-    PartitionInspection,
-    offset_ranges_of,
-    without_records,
-)
-from sharecons.inspection.gather import gather, log_bounds
-from sharecons.inspection.missing_topics import find_missing_topics, subscribers_of
-from sharecons.inspection.oldest import find_records
-from sharecons.inspection.states import (
-    StateSource,
-    StoredState,
-    read_states,
-    read_times_of_last_write,
-)
 from sharecons.protocol.codes import Code
 
 __all__ = [
     "GroupInspection",
     "inspect_group",
 ]
-
-Ends = tuple[int | None, int | None]
-"""The start and end offsets of a log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +42,6 @@ class GroupInspection:
         at: time of the inspection, in seconds since the epoch.
         partitions: each partition of the group, or the error of reading it.
         findings: of each readable partition, the worst first.
-        since: of each readable partition: the time of the first of consecutive
-            inspections that found its state unchanged, in seconds since the epoch.
         unread: errors of reading configs and topics, which are missing in the findings.
         missing_topics: topics that members subscribe to and that do not exist.
         dead_letters: None if the configs are not readable, or if the brokers are older
@@ -77,9 +52,8 @@ class GroupInspection:
     facts: GroupFacts
     source: StateSource
     at: float
-    partitions: Results[TopicPartition, PartitionInspection]
+    partitions: Results[TopicPartition, PartitionState]
     findings: Mapping[TopicPartition, tuple[Finding, ...]]
-    since: Mapping[TopicPartition, float]
     unread: tuple[Error, ...] = ()
     dead_letters: GroupDeadLetters | None = None
     missing_topics: Mapping[str, Finding] = field(default_factory=dict)
@@ -111,232 +85,120 @@ async def inspect_group(
     """
     # First, on its own: if no broker responds, one request is enough to find out.
     group = await admin.describe_group(group_id)
-    listed, configs = await gather(
-        admin.list_share_group_offsets(group_id), admin.describe_group_configs(group_id)
+    chosen = None if partitions is None else frozenset(partitions)
+    names = frozenset(topics)
+    errors = Errors()
+    used: list[StateSource] = []
+
+    async def states(offsets: FoundOffsets) -> States:
+        keys = tuple(offsets.get(group_id, ()))
+        read, read_from = await read_states(admin, group_id, keys, source)
+        used.append(read_from)
+        return {group_id: read}
+
+    def choose(key: TopicPartition) -> bool:
+        return key in chosen if chosen is not None else not names or key.topic in names
+
+    read = await read_groups(
+        admin,
+        Results({group_id: Result(group)}),
+        states,
+        errors,
+        before={} if before is None else {group_id: _state_of(before)},
+        choose=choose,
+        topics=names or {key.topic for key in chosen or ()},
+        with_gaps=True,
     )
-    known = listed.value[group_id].value
-    topics = set(topics)
-    partitions = None if partitions is None else set(partitions)
-    wanted = _wanted(group_id, known, partitions, topics)
-    entries, unread = _configs(configs, group_id)
-    facts = group_facts(group, entries)
-    states, ends, used = await _states_and_ends(
-        admin, group_id, tuple(wanted.found), source
-    )
-    stable = await _stable_offsets(admin, ends, facts)
-    firsts = {
-        key: first_offset_of(facts, ends[key][0], _earlier_end(before, key, group))
-        for key in states.found
-    }
-    ranges = {
-        key: offset_ranges_of(
-            each.state, ends[key][0], stable.get(key, ends[key][1]), firsts[key]
-        )
-        for key, each in states.found.items()
-    }
-    records = await find_records(admin, ranges, committed=stable, with_gaps=True)
-    dead_letters = await count_dead_letters(admin, entries)
-    missing, undescribed = await _missing_topics(
-        admin, group, {*topics, *(key.topic for key in partitions or ())}
-    )
+    state = read[group_id]
+    if (unlisted := state.unread.get("offsets")) is not None:
+        raise fresh(unlisted.error)
+    for each in errors.of("records"):
+        raise fresh(each)
+    facts = group_facts(group, state.configs)
+    dead_letters = await count_dead_letters(admin, state.configs or {})
     at = time.time()
-
-    def inside(key: TopicPartition) -> Result[PartitionInspection]:
-        if (error := wanted[key].error or states[key].error) is not None:
-            return Result(error=error)
-        read = states[key].value
-        log_start, end = ends[key]
-        found = records.get(key)
-        return Result(
-            PartitionInspection(
-                start_offset=read.state.start_offset,
-                log_start_offset=log_start,
-                end_offset=end,
-                ranges=without_records(
-                    ranges[key], () if found is None else found.without_record
-                ),
-                oldest=None if found is None else found.oldest,
-                members=assigned_members(group, key),
-                first_offset=firsts[key],
-                stable_offset=stable.get(key),
-                last_written=read.last_written,
-            )
-        )
-
-    seen = Results({key: inside(key) for key in wanted})
-    if (
-        source is StateSource.AUTO
-        and used is StateSource.COORDINATOR
-        and before is None
-    ):
+    seen = _partitions(state, group_id, chosen, names)
+    is_first = before is None and source is StateSource.AUTO
+    if is_first and used == [StateSource.COORDINATOR]:
         seen = await _with_times(admin, group_id, seen, facts, at)
-    since = {
-        key: _unchanged_since(key, each, at, before) for key, each in seen.found.items()
-    }
 
-    def unchanged_for(key: TopicPartition, each: PartitionInspection) -> float | None:
-        is_known = before is not None or each.last_written is not None
-        return at - since[key] if is_known else None
+    def unchanged_for(one: PartitionState) -> float | None:
+        is_known = before is not None or one.last_written is not None
+        since = one.unchanged_since
+        return at - since if is_known and since is not None else None
 
     return GroupInspection(
         group=group,
         facts=facts,
-        source=used,
+        source=used[0],
         at=at,
         partitions=seen,
         findings={
-            key: findings_of(
-                each, facts, now=at, unchanged_for=unchanged_for(key, each)
-            )
+            key: findings_of(each, facts, now=at, unchanged_for=unchanged_for(each))
             for key, each in seen.found.items()
         },
-        since=since,
-        unread=(*unread, *undescribed),
+        unread=(*errors.of("configs"), *errors.of("topics")),
         dead_letters=dead_letters,
-        missing_topics=missing,
+        missing_topics={
+            name: missing_topic_finding(subscribers_of(group)[name])
+            for name, is_missing in state.missing_topics.items()
+            if is_missing
+        },
     )
 
 
-async def _with_times(
-    admin: ShareGroupAdmin,
+def _state_of(inspection: GroupInspection) -> GroupState:
+    return GroupState(group=inspection.group, partitions=inspection.partitions.found)
+
+
+def _partitions(
+    state: GroupState,
     group_id: str,
-    seen: Results[TopicPartition, PartitionInspection],
-    facts: GroupFacts,
-    at: float,
-) -> Results[TopicPartition, PartitionInspection]:
-    """Add when states were written, of the partitions that can stand still."""
-    keys = [key for key, each in seen.found.items() if may_stand_still(each, facts, at)]
-    times = await read_times_of_last_write(admin, group_id, keys)
-    return Results(
-        {
-            key: Result(replace(each.value, last_written=times[key]))
-            if key in times
-            else each
-            for key, each in seen.items()
-        }
-    )
+    chosen: frozenset[TopicPartition] | None,
+    topics: frozenset[str],
+) -> Results[TopicPartition, PartitionState]:
+    """Return the chosen partitions, or the error of reading each."""
+    keys = sorted(state.partitions if chosen is None else chosen)
+    if chosen is None:
+        unknown = topics - {key.topic for key in keys}
+        keys += [TopicPartition(name, 0) for name in sorted(unknown)]
+
+    def result(key: TopicPartition) -> Result[PartitionState]:
+        one = state.partitions.get(key)
+        if one is None:
+            return Result(error=_unknown_partition_error(group_id, key))
+        for source in ("offsets", "states"):
+            if source in one.unread:
+                return Result(error=one.unread[source].error)
+        return Result(one)
+
+    return Results({key: result(key) for key in keys})
 
 
-async def _missing_topics(
-    admin: ShareGroupAdmin, group: ShareGroup, chosen: set[str]
-) -> tuple[dict[str, Finding], tuple[Error, ...]]:
-    """Return findings by topic, of the chosen topics or of all, and errors."""
-    subscribers = subscribers_of(group)
-    names = [name for name in subscribers if not chosen or name in chosen]
-    missing, errors = await find_missing_topics(admin, names)
-    findings = {
-        name: missing_topic_finding(subscribers[name])
-        for name, is_missing in missing.items()
-        if is_missing
-    }
-    return findings, errors
-
-
-def _wanted(
-    group_id: str,
-    known: Results[TopicPartition, GroupOffset],
-    partitions: Iterable[TopicPartition] | None,
-    topics: set[str],
-) -> Results[TopicPartition, None]:
-    if partitions is None:
-        of_topics = {key.topic for key in known}
-        unknown = [TopicPartition(name, 0) for name in sorted(topics - of_topics)]
-        keys = [key for key in sorted(known) if not topics or key.topic in topics]
-        keys += unknown
-    else:
-        keys = sorted(set(partitions))
-    return Results(
-        {
-            key: Result(error=_unknown_partition_error(group_id, key, known))
-            for key in keys
-        }
-    )
-
-
-def _unknown_partition_error(
-    group_id: str, key: TopicPartition, known: Results[TopicPartition, GroupOffset]
-) -> Error | None:
-    if key in known:
-        return known[key].error
+def _unknown_partition_error(group_id: str, key: TopicPartition) -> Error:
     code = Code.UNKNOWN_TOPIC_OR_PARTITION
     what = f"{key.topic}-{key.partition}"
     text = f"group {group_id!r} does not read {what}: no member ever subscribed to it"
     return BrokerError(text, code=code, name=code.name)
 
 
-async def _states_and_ends(
+async def _with_times(
     admin: ShareGroupAdmin,
     group_id: str,
-    keys: tuple[TopicPartition, ...],
-    source: StateSource,
-) -> tuple[
-    Results[TopicPartition, StoredState], dict[TopicPartition, Ends], StateSource
-]:
-    read, logs = await gather(
-        read_states(admin, group_id, keys, source), log_bounds(admin, keys)
-    )
-    states, source = read.value
-    starts, ends = logs.value
-    return (
-        states,
-        {key: (_offset(starts, key), _offset(ends, key)) for key in keys},
-        source,
-    )
-
-
-async def _stable_offsets(
-    admin: ShareGroupAdmin, ends: Mapping[TopicPartition, Ends], facts: GroupFacts
-) -> dict[TopicPartition, int]:
-    """Return the last stable offsets if the group reads committed records."""
-    if not facts.read_committed:
-        return {}
-    found = await admin.list_offsets(
-        tuple(ends), OffsetSpec.LATEST, read_committed=True
-    )
-    return {
-        key: one.offset for key, one in found.found.items() if one.offset is not None
-    }
-
-
-def _offset(
-    found: Results[TopicPartition, LogOffset], key: TopicPartition
-) -> int | None:
-    return found[key].value.offset if found[key].ok else None
-
-
-def _configs(
-    configs: Result[Results[str, Mapping[str, ConfigEntry]]], group_id: str
-) -> tuple[Mapping[str, ConfigEntry], tuple[Error, ...]]:
-    """Return the group's configs; without them some findings are not made."""
-    if configs.error is not None:
-        return {}, (configs.error,)
-    entries = configs.value[group_id]
-    return ({}, (entries.error,)) if entries.error is not None else (entries.value, ())
-
-
-def _earlier_end(
-    before: GroupInspection | None, key: TopicPartition, group: ShareGroup
-) -> int | None:
-    """Return the log's end at the first inspection, if a member is still the same."""
-    earlier = None if before is None else before.partitions.get(key)
-    if earlier is None or not earlier.ok:
-        return None
-    seen = earlier.value
-    if not set(seen.members).intersection(assigned_members(group, key)):
-        return None
-    return seen.end_offset if seen.first_offset is None else seen.first_offset
-
-
-def _unchanged_since(
-    key: TopicPartition,
-    partition: PartitionInspection,
+    seen: Results[TopicPartition, PartitionState],
+    facts: GroupFacts,
     at: float,
-    before: GroupInspection | None,
-) -> float:
-    if partition.last_written is not None:
-        return partition.last_written / 1000
-    earlier = None if before is None else before.partitions.get(key)
-    if before is None or earlier is None or not earlier.ok:
-        return at
-    same = acknowledged_state(earlier.value) == acknowledged_state(partition)
-    return before.since[key] if same else at
+) -> Results[TopicPartition, PartitionState]:
+    """Add when states were written, of the partitions that can stand still."""
+    keys = [key for key, each in seen.found.items() if may_stand_still(each, facts, at)]
+    times = await read_times_of_last_write(admin, group_id, keys)
+
+    def result(
+        key: TopicPartition, one: Result[PartitionState]
+    ) -> Result[PartitionState]:
+        if key not in times:
+            return one
+        partition = replace(one.value, last_written=times[key])
+        return Result(with_unchanged_since(partition, None, at))
+
+    return Results({key: result(key, one) for key, one in seen.items()})

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from sharecons._record import TopicPartition
-from sharecons.inspection.diagnosis.offset_states import (
+from sharecons.group_state.group_states import PartitionState
+from sharecons.group_state.offset_states import (
     OffsetRange,
     OffsetStatus,
-    PartitionInspection,
 )
 from sharecons.inspection.inspect import GroupInspection
 
@@ -106,7 +106,7 @@ class OffsetBar:
     """
 
     key: TopicPartition
-    partition: PartitionInspection
+    partition: PartitionState
     span: int
     segments: tuple[BarSegment, ...]
     limit: float | None
@@ -161,13 +161,13 @@ def has_signs(encoding: str) -> bool:
     return True
 
 
-def _span(seen: Iterable[PartitionInspection]) -> int:
+def _span(seen: Iterable[PartitionState]) -> int:
     return max((sum(s.count for s in each.ranges) for each in seen), default=0) or 1
 
 
 def _bar(
     key: TopicPartition,
-    partition: PartitionInspection,
+    partition: PartitionState,
     span: int,
     group: GroupInspection,
 ) -> OffsetBar:

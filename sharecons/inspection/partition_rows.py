@@ -3,11 +3,11 @@
 from typing import Final, NamedTuple
 
 from sharecons._record import TopicPartition
-from sharecons.inspection.diagnosis.formats import format_age
-from sharecons.inspection.diagnosis.offset_states import (
+from sharecons.group_state.group_states import PartitionState
+from sharecons.group_state.offset_states import (
     OffsetStatus,
-    PartitionInspection,
 )
+from sharecons.inspection.diagnosis.formats import format_age
 from sharecons.inspection.inspect import GroupInspection
 from sharecons.inspection.offset_bars import LEGEND
 
@@ -61,7 +61,7 @@ def statuses_of(group: GroupInspection) -> tuple[OffsetStatus, ...]:
 
 
 def numbers_of(
-    key: TopicPartition, partition: PartitionInspection
+    key: TopicPartition, partition: PartitionState
 ) -> dict[str, str | int | None]:
     """Return the offsets of a partition, and the number of offsets in each status."""
     return {
@@ -73,6 +73,6 @@ def numbers_of(
     }
 
 
-def oldest_of(partition: PartitionInspection, at: float) -> str:
+def oldest_of(partition: PartitionState, at: float) -> str:
     """Return the age of the oldest unsettled record as text, "-" if there is none."""
     return "-" if partition.oldest is None else format_age(partition.oldest, at)

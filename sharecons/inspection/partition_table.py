@@ -14,7 +14,7 @@ from rich.console import RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from sharecons.inspection.diagnosis.offset_states import OffsetRange, OffsetStatus
+from sharecons.group_state.offset_states import OffsetRange, OffsetStatus
 from sharecons.inspection.inspect import GroupInspection
 from sharecons.inspection.offset_bars import (
     STYLES,

@@ -15,7 +15,7 @@ from sharecons.errors import (
     Error,
     RequestTimedOutError,
 )
-from sharecons.inspection.gather import gather, log_bounds
+from sharecons.group_state.gather import gather, log_bounds
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 

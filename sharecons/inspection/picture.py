@@ -20,6 +20,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from sharecons.escaping import escape
+from sharecons.group_state.stored_states import StateSource
 from sharecons.inspection.diagnosis.dead_letter_checks import describe_dead_letters
 from sharecons.inspection.diagnosis.findings import Reason, Severity
 from sharecons.inspection.diagnosis.formats import format_duration
@@ -33,7 +34,6 @@ from sharecons.inspection.offset_bars import (
 )
 from sharecons.inspection.partition_rows import statuses_of
 from sharecons.inspection.partition_table import draw_partitions, draw_ranges
-from sharecons.inspection.states import StateSource
 
 __all__ = ["GroupPicture", "heading_of", "remarks_of"]
 

@@ -16,6 +16,7 @@ from sharecons.admin import (
 )
 from sharecons.copies.topic_configs import CopyTopic
 from sharecons.errors import Error
+from sharecons.group_state.gather import gather, outcome_of
 from sharecons.inspection.dead_letters import (
     read_broker_configs,
     read_dead_letter_facts,
@@ -44,7 +45,6 @@ from sharecons.inspection.diagnosis.preflight import (
     check_rights,
     check_topic,
 )
-from sharecons.inspection.gather import gather, outcome_of
 
 __all__ = ["check_cluster"]
 

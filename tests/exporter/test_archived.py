@@ -2,8 +2,9 @@
 
 from sharecons._record import TopicPartition
 from sharecons.exporter.archived import ArchivedCounts
-from sharecons.exporter.snapshot import ExportedGroup, ExportedPartition, Snapshot
-from sharecons.inspection.diagnosis.offset_states import OffsetRange, OffsetStatus
+from sharecons.exporter.snapshot import Snapshot
+from sharecons.group_state.group_states import GroupState, PartitionState
+from sharecons.group_state.offset_states import OffsetRange, OffsetStatus
 
 KEY = TopicPartition("jobs", 0)
 PLACE = "workers", KEY
@@ -16,8 +17,9 @@ def snapshot(*ranges, reached=True, status=OffsetStatus.ARCHIVED, known=True):
         OffsetRange(first_offset=first, last_offset=last, status=status)
         for first, last in ranges
     )
-    one = ExportedPartition(start_offset=0, ranges=offset_ranges if known else None)
-    group = ExportedGroup(state="Stable", members=1, partitions={KEY: one})
+    ranges = offset_ranges if known else ()
+    one = PartitionState(start_offset=0, ranges=ranges, has_state=known)
+    group = GroupState(group=None, partitions={KEY: one})
     return Snapshot(at=0.0, duration=0.0, groups={"workers": group})
 
 

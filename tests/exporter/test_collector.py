@@ -273,7 +273,7 @@ class TestErrors:
             readings = await Collector(admin, [f"{group}-*"]).collect()
 
         assert {"offsets": 3} == dict(readings.error_counts)
-        assert {"Empty"} == {each.state for each in readings.groups.values()}
+        assert {"Empty"} == {each.group.state for each in readings.groups.values()}
 
     async def test_a_collection_that_takes_too_long_ends(self, admin, faults, groups):
         with faults.on("ListGroups", times=None).stall():

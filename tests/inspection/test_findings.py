@@ -4,6 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from sharecons.group_state.group_facts import GroupFacts
+from sharecons.group_state.group_states import PartitionState
+from sharecons.group_state.offset_states import (
+    OldestRecord,
+    offset_ranges_of,
+)
 from sharecons.inspection.diagnosis.findings import (
     Reason,
     Severity,
@@ -11,12 +17,6 @@ from sharecons.inspection.diagnosis.findings import (
     may_stand_still,
 )
 from sharecons.inspection.diagnosis.formats import format_duration
-from sharecons.inspection.diagnosis.group_facts import GroupFacts
-from sharecons.inspection.diagnosis.offset_states import (
-    OldestRecord,
-    PartitionInspection,
-    offset_ranges_of,
-)
 from sharecons.protocol.admin.models import (
     DeliveryState,
     SharePartitionState,
@@ -48,7 +48,7 @@ def inspection(start, *batches, end, members=("ann",), age=None, log_start=0):
     oldest = None
     if age is not None:
         oldest = OldestRecord(offset=start, timestamp=round((NOW - age) * 1000))
-    return PartitionInspection(
+    return PartitionState(
         start_offset=start,
         log_start_offset=log_start,
         end_offset=end,
@@ -199,11 +199,11 @@ def test_removed_unsettled_records_are_reported():
 
 
 def test_partition_without_a_start_offset_has_not_begun():
-    assert [Reason.NOT_BEGUN] == reasons(PartitionInspection(start_offset=None))
+    assert [Reason.NOT_BEGUN] == reasons(PartitionState(start_offset=None))
 
 
 def test_unknown_log_end_is_reported():
-    assert Reason.UNSEEN_LOG in reasons(PartitionInspection(start_offset=3))
+    assert Reason.UNSEEN_LOG in reasons(PartitionState(start_offset=3))
 
 
 def test_window_is_not_checked_without_a_known_limit():
@@ -259,7 +259,7 @@ def settled_nothing(first, end, *, age=None, members=("ann",)):
     oldest = None
     if age is not None:
         oldest = OldestRecord(offset=first, timestamp=round((NOW - age) * 1000))
-    return PartitionInspection(
+    return PartitionState(
         start_offset=None,
         log_start_offset=0,
         end_offset=end,

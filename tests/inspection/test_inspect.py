@@ -7,6 +7,7 @@ import pytest
 
 from sharecons._record import TopicPartition
 from sharecons.errors import BrokerError
+from sharecons.group_state.offset_states import UNSETTLED
 from sharecons.inspection import (
     OffsetStatus,
     Reason,
@@ -14,7 +15,6 @@ from sharecons.inspection import (
     StateSource,
     inspect_group,
 )
-from sharecons.inspection.diagnosis.offset_states import UNSETTLED
 from tests.scenarios.queue import Queue, take
 
 pytestmark = pytest.mark.anyio
@@ -204,9 +204,9 @@ async def test_repeated_inspection_returns_the_time_of_the_last_change(kafka, ad
         await settled(consumer)
         third = await inspect_group(admin, queue.group, before=second)
 
-    key = TopicPartition(queue.topic, 0)
-    assert first.at == second.since[key] < second.at
-    assert third.at == third.since[key]
+    since = [only(each)[0].unchanged_since for each in (first, second, third)]
+    assert since[0] == since[1] < first.at
+    assert second.at < since[2] < third.at
 
 
 async def test_unknown_group_is_an_error(kafka, admin):

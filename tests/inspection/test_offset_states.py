@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.inspection.diagnosis.offset_states import (
+from sharecons.group_state.group_states import PartitionState
+from sharecons.group_state.offset_states import (
     OffsetStatus,
-    PartitionInspection,
     offset_ranges_of,
 )
 from sharecons.protocol.admin.models import (
@@ -79,7 +79,7 @@ def test_offsets_before_the_log_start_are_removed():
 
 def test_window_extends_from_the_start_offset_to_the_last_stored_offset():
     stored = state(100, (101, 109, ACKNOWLEDGED, 1))
-    inspection = PartitionInspection(
+    inspection = PartitionState(
         start_offset=100, end_offset=200, ranges=offset_ranges_of(stored, 0, 200)
     )
 
@@ -91,7 +91,7 @@ def test_window_extends_from_the_start_offset_to_the_last_stored_offset():
 
 def test_delivery_counts_include_only_unsettled_offsets():
     stored = state(0, (0, 1, AVAILABLE, 2), (2, 2, ARCHIVED, 5), (4, 6, AVAILABLE, 1))
-    inspection = PartitionInspection(
+    inspection = PartitionState(
         start_offset=0, end_offset=9, ranges=offset_ranges_of(stored, 0, 9)
     )
 

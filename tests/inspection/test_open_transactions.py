@@ -87,6 +87,24 @@ async def test_aborted_records_at_the_end_of_the_log_do_not_wait(kafka, admin):
     assert [0, 0, 9] == values
 
 
+async def test_aborted_records_of_several_collections_are_one_range(kafka, admin):
+    queue = Queue(kafka.admin, **COMMITTED)
+    queue.produce([b"x"] * 3)
+    await accept_all(queue, 3)
+    transactions = Transactions(kafka, queue.topic)
+    collector = Collector(admin, [queue.group])
+    for _ in range(3):
+        transactions.abort(2)
+        snapshot = await collector.collect()
+    (partition,) = snapshot.groups[queue.group].partitions.values()
+
+    assert [(3, 11, OffsetStatus.NO_RECORD)] == [
+        (each.first_offset, each.last_offset, each.status)
+        for each in partition.ranges
+        if each.status is OffsetStatus.NO_RECORD
+    ]
+
+
 async def test_record_behind_aborted_ones_waits(kafka, admin):
     queue = Queue(kafka.admin, **COMMITTED)
     queue.produce([b"x"] * 3)

@@ -18,16 +18,16 @@ from sharecons.admin import (
     StateBatch,
 )
 from sharecons.errors import BrokerError
+from sharecons.group_state.offset_states import OffsetRange, offset_ranges_of
 from sharecons.inspection import (
     GroupFacts,
     GroupInspection,
     OffsetStatus,
     OldestRecord,
-    PartitionInspection,
+    PartitionState,
     StateSource,
 )
 from sharecons.inspection.diagnosis.findings import findings_of
-from sharecons.inspection.diagnosis.offset_states import OffsetRange, offset_ranges_of
 from sharecons.inspection.offset_bars import (
     cells_of,
     offset_bars_of,
@@ -51,7 +51,7 @@ def inside(start, *batches, end):
             for a, b, s, c in batches
         ),
     )
-    return PartitionInspection(
+    return PartitionState(
         start_offset=start,
         log_start_offset=0,
         end_offset=end,
@@ -81,7 +81,6 @@ def group(*insides, topic="orders", errors=(), facts=FACTS):
         at=NOW,
         partitions=Results(outcomes),
         findings={key: findings_of(e, facts, now=NOW) for key, e in contents.items()},
-        since=dict.fromkeys(contents, NOW),
     )
 
 

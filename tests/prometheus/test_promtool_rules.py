@@ -5,26 +5,33 @@ from collections.abc import Iterator
 import pytest
 
 from sharecons import TopicPartition
-from sharecons.exporter import ExportedGroup, ExportedPartition, Snapshot
+from sharecons.admin import ShareGroup
+from sharecons.exporter import Snapshot
 from sharecons.exporter.metrics import Level, Metrics
-from sharecons.inspection.diagnosis.offset_states import OffsetRange, OffsetStatus
+from sharecons.group_state.group_states import GroupState, PartitionState
+from sharecons.group_state.offset_states import OffsetRange, OffsetStatus
 from tests.prometheus.exported import client_families
 from tests.prometheus.promlint import Described, problems_of
 
 RANGE = OffsetRange(
     first_offset=3, last_offset=4, status=OffsetStatus.ARCHIVED, delivery_count=5
 )
-PARTITION = ExportedPartition(
+WAITING = OffsetRange(first_offset=5, last_offset=8, status=OffsetStatus.ABOVE)
+PARTITION = PartitionState(
     start_offset=3,
     end_offset=9,
     lag=4,
-    ranges=(RANGE,),
-    window_limit=2000,
-    stalled={"no_members": True, "held": False},
+    ranges=(RANGE, WAITING),
 )
-GROUP = ExportedGroup(
-    state="Empty",
-    members=0,
+GROUP = GroupState(
+    group=ShareGroup(
+        group_id="billing",
+        state="Empty",
+        group_epoch=1,
+        assignment_epoch=1,
+        assignor="simple",
+        members=(),
+    ),
     missing_topics={"orders": False},
     partitions={TopicPartition("orders", number): PARTITION for number in range(3)},
 )

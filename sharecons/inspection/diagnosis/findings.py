@@ -18,18 +18,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from sharecons.inspection.diagnosis.finding import Finding, Reason, Severity
-from sharecons.inspection.diagnosis.formats import format_duration
-from sharecons.inspection.diagnosis.formats import format_members as _members
-from sharecons.inspection.diagnosis.formats import format_offsets as _offsets
-from sharecons.inspection.diagnosis.group_facts import GroupFacts
-from sharecons.inspection.diagnosis.offset_states import (
+from sharecons.group_state.group_facts import GroupFacts
+from sharecons.group_state.group_states import PartitionState
+from sharecons.group_state.offset_states import (
     ARCHIVED,
     SETTLED,
     UNSETTLED,
     OffsetStatus,
-    PartitionInspection,
 )
+from sharecons.inspection.diagnosis.finding import Finding, Reason, Severity
+from sharecons.inspection.diagnosis.formats import format_duration
+from sharecons.inspection.diagnosis.formats import format_members as _members
+from sharecons.inspection.diagnosis.formats import format_offsets as _offsets
 
 __all__ = [
     "Finding",
@@ -54,7 +54,7 @@ NEARLY_FULL: Final = 0.8
 class _Case:
     """The input of the rules: a partition, its group, and times in seconds."""
 
-    partition: PartitionInspection
+    partition: PartitionState
     group: GroupFacts
     now: float
     unchanged_for: float | None
@@ -111,7 +111,7 @@ class _Case:
 
 
 def findings_of(
-    partition: PartitionInspection,
+    partition: PartitionState,
     group: GroupFacts,
     *,
     now: float,
@@ -129,9 +129,7 @@ def findings_of(
     return tuple(sorted(found, key=lambda each: -each.severity) or [_no_problem(case)])
 
 
-def may_stand_still(
-    partition: PartitionInspection, group: GroupFacts, now: float
-) -> bool:
+def may_stand_still(partition: PartitionState, group: GroupFacts, now: float) -> bool:
     """Return True if a record waits for longer than a lock lasts, or of unknown age.
 
     Whether the partition stands still depends on when its state was written.
@@ -392,7 +390,7 @@ def _no_problem(case: _Case) -> Finding:
     return _finding(Reason.WORKING, Severity.FINE, text)
 
 
-def _last_of_window(partition: PartitionInspection) -> int:
+def _last_of_window(partition: PartitionState) -> int:
     return (partition.start_offset or 0) + partition.window - 1
 
 

@@ -1,6 +1,6 @@
 """Numbers and times as text."""
 
-from sharecons.inspection.diagnosis.offset_states import OldestRecord
+from sharecons.group_state.offset_states import OldestRecord
 
 __all__ = ["format_age", "format_duration", "format_members", "format_offsets"]
 

@@ -5,45 +5,37 @@ records of aborted transactions, and offsets that a compaction has removed.
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from sharecons._record import TopicPartition
-from sharecons.admin import ShareGroupAdmin
-from sharecons.inspection.diagnosis.offset_states import (
-    UNSETTLED,
+from sharecons.group_state.offset_states import (
     OffsetRange,
     OffsetStatus,
     OldestRecord,
 )
 from sharecons.protocol.log_reader.log_slice import LogSlice
 
-__all__ = ["FoundRecords", "find_records"]
-
-FIRST_MAX_BYTES: Final = 64 << 10
-"""Bytes per partition; if the first batch is larger, the next try has more."""
-
-MAX_TRIES: Final = 5
-"""Each try has eight times the bytes of the one before; the last is more than the
-largest batch that brokers accept by default. Tries are also needed if the records at
-the first offsets were compacted."""
+__all__ = ["FoundRecords", "RecordSearch", "continued", "joined"]
 
 
 class FoundRecords(NamedTuple):
     """The result of a search in one partition.
 
     Attributes:
+        first_offset: where the search began: the first unsettled offset.
         oldest: the first unsettled record; None if none was found.
         next_offset: the search has seen all offsets before this one.
         without_record: first and last of the unsettled offsets without a record.
     """
 
+    first_offset: int
     oldest: OldestRecord | None
     next_offset: int
     without_record: tuple[tuple[int, int], ...]
 
 
-class _Search:
+class RecordSearch:
     """The search in one partition.
 
     Args:
@@ -81,7 +73,9 @@ class _Search:
     def result(self) -> FoundRecords:
         # A damaged record is still delivered.
         missing = () if self._is_damaged else tuple(self._without_record())
-        return FoundRecords(self._oldest, self.offset, missing)
+        return FoundRecords(
+            self._wanted[0].first_offset, self._oldest, self.offset, missing
+        )
 
     def _without_record(self) -> Sequence[tuple[int, int]]:
         found: list[tuple[int, int]] = []
@@ -103,48 +97,71 @@ class _Search:
         return index > 0 and offset <= self._wanted[index - 1].last_offset
 
 
-async def find_records(
-    admin: ShareGroupAdmin,
-    ranges: Mapping[TopicPartition, Sequence[OffsetRange]],
-    *,
-    committed: Collection[TopicPartition] = (),
-    with_gaps: bool = False,
-) -> dict[TopicPartition, FoundRecords]:
-    """Search each partition up to its first unsettled record.
+def is_current(known: FoundRecords, unsettled: Sequence[OffsetRange]) -> bool:
+    """Return True if a search began at the first unsettled offset of now.
 
-    Partitions that are settled, or whose records cannot be read, are left out.
-
-    Args:
-        committed: partitions of groups that do not receive aborted records.
-        with_gaps: in these partitions, search up to the last stored state: offsets
-            between states are locked, or aborted.
+    And if the record that it found is still unsettled: it can be behind offsets without
+    records, which are never settled.
     """
-    searches = {
-        key: _Search(wanted, committed=key in committed, with_gaps=with_gaps)
-        for key, each in ranges.items()
-        if (wanted := [one for one in each if one.status in UNSETTLED])
-    }
-    found: dict[TopicPartition, FoundRecords] = {}
-    max_bytes = FIRST_MAX_BYTES
-    for _ in range(MAX_TRIES):
-        for is_committed in (False, True):
-            part = {k: s for k, s in searches.items() if s.committed is is_committed}
-            if not part:
+    if not unsettled or known.first_offset != unsettled[0].first_offset:
+        return False
+    return known.oldest is None or any(
+        each.first_offset <= known.oldest.offset <= each.last_offset
+        for each in unsettled
+    )
+
+
+def continued(
+    known: FoundRecords | None, unsettled: Sequence[OffsetRange]
+) -> Sequence[OffsetRange]:
+    """Return the unsettled ranges that are still to be searched."""
+    if known is None or not is_current(known, unsettled):
+        return unsettled
+    if known.oldest is not None:
+        return ()
+    return tuple(
+        replace(each, first_offset=max(known.next_offset, each.first_offset))
+        for each in unsettled
+        if each.last_offset >= known.next_offset
+    )
+
+
+def joined(
+    known: FoundRecords | None,
+    found: FoundRecords | None,
+    unsettled: Sequence[OffsetRange],
+) -> FoundRecords | None:
+    """Return what an earlier search and its continuation found."""
+    if known is not None and not is_current(known, unsettled):
+        known = None
+    latest = found or known
+    if latest is None or not unsettled:
+        return None
+    missing = [one for each in (known, found) if each for one in each.without_record]
+    return latest._replace(
+        first_offset=unsettled[0].first_offset,
+        without_record=_within(missing, unsettled),
+    )
+
+
+def _within(
+    missing: Sequence[tuple[int, int]], unsettled: Sequence[OffsetRange]
+) -> tuple[tuple[int, int], ...]:
+    """Return the parts that are unsettled: each within one range, as long as can be.
+
+    Without joining them, their number would grow with each search.
+    """
+    found: list[tuple[int, int]] = []
+    for each in unsettled:
+        begin = len(found)
+        for first, last in missing:
+            if first > each.last_offset or last < each.first_offset:
                 continue
-            slices = await admin.read_log(
-                {key: search.offset for key, search in part.items()},
-                max_bytes=max_bytes,
-                read_committed=is_committed,
-            )
-            for key, search in part.items():
-                if key not in slices.found:
-                    del searches[key]
-                    continue
-                if search.add(slices.found[key]):
-                    del searches[key]
-                found[key] = search.result()
-        max_bytes *= 8
-    return found
+            piece = max(first, each.first_offset), min(last, each.last_offset)
+            if len(found) > begin and found[-1][1] + 1 >= piece[0]:
+                piece = found.pop()[0], piece[1]
+            found.append(piece)
+    return tuple(found)
 
 
 def _is_gap(offset_range: OffsetRange) -> bool:

@@ -3,20 +3,33 @@
 import enum
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from sharecons._record import TopicPartition
-from sharecons.admin import Results, ShareGroupAdmin, SharePartitionState
+from sharecons.admin import (
+    GroupOffset,
+    Results,
+    ShareGroupAdmin,
+    SharePartitionState,
+)
 from sharecons.errors import AuthorizationError, Error
+from sharecons.group_state.assemble import StoredState
+from sharecons.group_state.gather import failed, run_all
+from sharecons.group_state.reading_errors import Errors
 
 if TYPE_CHECKING:
     # Loaded only if states are read from records.
     from sharecons.admin.state_replay import RecordedState
 
-__all__ = ["StateSource", "StoredState", "read_states", "read_times_of_last_write"]
+__all__ = [
+    "StateSource",
+    "StoredState",
+    "read_all_states",
+    "read_states",
+    "read_times_of_last_write",
+]
 
 MAX_SECONDS: Final = 5.0
 """Seconds for reading when states were written last; it is left out afterwards."""
@@ -32,14 +45,6 @@ class StateSource(enum.Enum):
     """ReadShareGroupState, which needs CLUSTER_ACTION on the cluster."""
     RECORDS = "records"
     """The records of `__share_group_state`, which needs READ on that topic."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredState:
-    """A state; `last_written` as in `PartitionInspection`."""
-
-    state: SharePartitionState
-    last_written: int | None = None
 
 
 async def read_states(
@@ -62,9 +67,60 @@ async def read_states(
         recorded = await _states_from_records(admin, group_id, keys)
         for error in recorded.errors.values():
             if isinstance(error, AuthorizationError):
-                raise _forbidden_error(group_id, rejected[0], error) from error
+                raise _both_forbidden_error(group_id, rejected[0], error) from error
         return recorded, StateSource.RECORDS
     return read.map(lambda state: StoredState(state=state)), StateSource.COORDINATOR
+
+
+async def read_all_states(
+    admin: ShareGroupAdmin,
+    offsets: Mapping[str, Mapping[TopicPartition, GroupOffset]],
+    errors: Errors,
+) -> Mapping[str, Results[TopicPartition, StoredState]]:
+    """Return the stored states of many groups, from their coordinators.
+
+    Without the permission, which is for all groups, one request finds out.
+    """
+    states: dict[str, Results[TopicPartition, StoredState]] = {}
+    forbidden: list[Error] = []
+
+    async def read(item: tuple[str, tuple[TopicPartition, ...]]) -> None:
+        group_id, keys = item
+        if forbidden:
+            states[group_id] = failed(keys, forbidden[0])
+            return
+        try:
+            found, _ = await read_states(admin, group_id, keys, StateSource.COORDINATOR)
+        except Error as error:
+            # If raised, it would cancel the requests for other groups.
+            found = failed(keys, error)
+        states[group_id] = found
+        if (missing_right := _forbidden_error(found)) is None:
+            errors.added("states", found)
+        elif not forbidden:
+            forbidden.append(missing_right)
+            errors.add("states", forbidden)
+
+    # Without a start offset, there is no state.
+    stored = {
+        group_id: tuple(k for k, one in each.items() if one.start_offset is not None)
+        for group_id, each in offsets.items()
+    }
+    await run_all(read, [item for item in stored.items() if item[1]])
+    return states
+
+
+def _forbidden_error(
+    read: Results[TopicPartition, StoredState],
+) -> AuthorizationError | None:
+    for error in read.errors.values():
+        if isinstance(error, AuthorizationError):
+            text = (
+                f"states are not read ({error.name}), as that needs CLUSTER_ACTION on "
+                "the cluster; delivery counts and records in flight are left out"
+            )
+            return AuthorizationError(text, code=error.code, name=error.name)
+    return None
 
 
 async def _states_from_records(
@@ -79,7 +135,7 @@ async def _states_from_records(
     return (await admin.read_state_records(group_id, keys)).map(state)
 
 
-def _forbidden_error(
+def _both_forbidden_error(
     group_id: str, rejected: AuthorizationError, also: AuthorizationError
 ) -> AuthorizationError:
     text = (

@@ -1,22 +1,19 @@
 """The facts about a group that findings depend on."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sharecons._record import TopicPartition
-from sharecons.inspection.diagnosis.offset_states import (
-    OffsetRange,
-    PartitionInspection,
-)
 from sharecons.protocol.admin.models import ConfigEntry, ShareGroup
 
 __all__ = [
     "GroupFacts",
-    "acknowledged_state",
     "assigned_members",
     "first_offset_of",
     "group_facts",
     "reads_committed",
+    "subscribers_of",
 ]
 
 
@@ -41,8 +38,11 @@ class GroupFacts:
     read_committed: bool = False
 
 
-def group_facts(group: ShareGroup, entries: Mapping[str, ConfigEntry]) -> GroupFacts:
-    """Return the facts for findings; configs that are not in `entries` are unknown."""
+def group_facts(
+    group: ShareGroup, configs: Mapping[str, ConfigEntry] | None
+) -> GroupFacts:
+    """Return the facts for findings; configs that are missing are unknown."""
+    entries = configs or {}
 
     def number(name: str) -> int | None:
         entry = entries.get(name)
@@ -87,11 +87,6 @@ def assigned_members(group: ShareGroup, key: TopicPartition) -> tuple[str, ...]:
     return tuple(m.member_id for m in group.members if key in m.assignment)
 
 
-def acknowledged_state(
-    partition: PartitionInspection,
-) -> tuple[int | None, tuple[OffsetRange, ...]]:
-    """Return a key that changes only if offsets are settled or released."""
-    # New records extend the last range, which has no delivery count.
-    return partition.start_offset, tuple(
-        each for each in partition.ranges if each.delivery_count is not None
-    )
+def subscribers_of(group: ShareGroup) -> Mapping[str, int]:
+    """Return the number of members that subscribe to each topic."""
+    return Counter(topic for member in group.members for topic in member.subscription)

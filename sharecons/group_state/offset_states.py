@@ -32,7 +32,6 @@ __all__ = [
     "OffsetRange",
     "OffsetStatus",
     "OldestRecord",
-    "PartitionInspection",
     "offset_ranges_of",
     "window_of",
     "without_records",
@@ -108,68 +107,6 @@ class OldestRecord:
             at: the present time, in seconds since the epoch.
         """
         return None if self.timestamp < 0 else at - self.timestamp / 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionInspection:
-    """A share-partition, from its start offset to the log's end.
-
-    Attributes:
-        start_offset: None if none is stored: the group has settled nothing.
-        log_start_offset: of the log; None if its leader returned an error.
-        end_offset: the next offset to be written; None if unknown, as above.
-        ranges: all offsets from start to end, in order, without gaps. Without a start
-            offset, from the offset at which the group begins, if that is known.
-        oldest: None if all offsets are settled, or the record could not be read.
-        members: ids of the members that have the partition assigned.
-        last_written: when the state was last written, in milliseconds since the
-            epoch; only known if it was read from records.
-        first_offset: where the group begins if no start offset is stored, or before;
-            None if unknown.
-        stable_offset: of a group that reads committed records: the first offset of an
-            open transaction, or `end_offset`. Then `ranges` end there.
-    """
-
-    start_offset: int | None
-    log_start_offset: int | None = None
-    end_offset: int | None = None
-    ranges: tuple[OffsetRange, ...] = ()
-    oldest: OldestRecord | None = None
-    members: tuple[str, ...] = ()
-    last_written: int | None = None
-    first_offset: int | None = None
-    stable_offset: int | None = None
-
-    def count(self, *statuses: OffsetStatus) -> int:
-        """Return the number of offsets with these statuses."""
-        return sum(each.count for each in self.ranges if each.status in statuses)
-
-    @property
-    def first_unsettled(self) -> int | None:
-        """The first unsettled offset, or None."""
-        return next(
-            (e.first_offset for e in self.ranges if e.status in UNSETTLED), None
-        )
-
-    @property
-    def window(self) -> int:
-        """Number of offsets from the start to the last in the stored state.
-
-        At least this many offsets are in flight.
-        """
-        if self.start_offset is None:
-            return 0
-        return window_of(self.start_offset, self.ranges)
-
-    @property
-    def delivery_counts(self) -> dict[int, int]:
-        """Number of unsettled offsets by delivery count."""
-        counts: dict[int, int] = {}
-        for each in self.ranges:
-            if each.status is OffsetStatus.OPEN and each.delivery_count is not None:
-                count = each.delivery_count
-                counts[count] = counts.get(count, 0) + each.count
-        return dict(sorted(counts.items()))
 
 
 def window_of(start_offset: int, ranges: Sequence[OffsetRange]) -> int:

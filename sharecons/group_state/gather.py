@@ -1,7 +1,7 @@
 """Concurrent requests, each with its own result or error."""
 
-from collections.abc import Awaitable, Iterable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, TypeVar
 
 import anyio
 
@@ -10,12 +10,20 @@ from sharecons.admin import LogOffset, OffsetSpec, Results, ShareGroupAdmin
 from sharecons.errors import Error
 from sharecons.protocol.admin.results import Result
 
-__all__ = ["gather", "log_bounds", "outcome_of"]
+__all__ = ["failed", "gather", "log_bounds", "outcome_of", "run_all"]
+
+MAX_CONCURRENT: Final = 8
 
 A = TypeVar("A")
 B = TypeVar("B")
+K = TypeVar("K")
 
 Offsets = Results[TopicPartition, LogOffset]
+
+
+def failed(keys: Iterable[K], error: Error) -> Results[K, A]:
+    """Return the same error for each key."""
+    return Results({key: Result(error=error) for key in keys})
 
 
 async def gather(
@@ -54,3 +62,16 @@ async def _wait(awaitable: Awaitable[A], into: list[Result[A]]) -> None:
         into.append(Result(await awaitable))
     except Error as error:
         into.append(Result(error=error))
+
+
+async def run_all(function: Callable[[A], Awaitable[None]], items: Iterable[A]) -> None:
+    """Call a function with each item, for a few items concurrently."""
+    waiting = iter(items)
+
+    async def run() -> None:
+        for item in waiting:
+            await function(item)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(MAX_CONCURRENT):
+            tasks.start_soon(run)

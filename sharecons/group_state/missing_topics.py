@@ -1,18 +1,12 @@
 """Topics to which members of share groups subscribe, and which do not exist."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from sharecons.admin import ShareGroup, ShareGroupAdmin
+from sharecons.admin import ShareGroupAdmin
 from sharecons.errors import BrokerError, Error
 from sharecons.protocol.codes import Code
 
-__all__ = ["find_missing_topics", "subscribers_of"]
-
-
-def subscribers_of(group: ShareGroup) -> Mapping[str, int]:
-    """Return the number of members that subscribe to each topic."""
-    return Counter(topic for member in group.members for topic in member.subscription)
+__all__ = ["find_missing_topics"]
 
 
 async def find_missing_topics(
