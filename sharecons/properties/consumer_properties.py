@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sharecons.config.validation import MODES, check_bool, check_choice, check_string
 from sharecons.member.settings import MEMBER_OPTIONS
-from sharecons.properties.errors import PropertyError
+from sharecons.properties.errors import PropertyError, check_property
 from sharecons.properties.known_properties import unknown_warning
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "REFUSED",
     "WITHOUT_EFFECT",
     "convert_properties",
+    "convert_property",
     "effect_warning",
 ]
 
@@ -143,10 +144,9 @@ def convert_properties(
         if name in REFUSED:
             raise PropertyError(name, REFUSED[name])
     arguments: dict[str, object] = {}
-    for name, (argument, check) in ARGUMENTS.items():
-        text = properties.get(name, "").strip()
-        if text:
-            arguments[argument] = _convert(name, text, check)
+    for name, (argument, _) in ARGUMENTS.items():
+        if text := properties.get(name, "").strip():
+            arguments[argument] = convert_property(name, text)
         elif name in REQUIRED and argument not in overrides:
             raise PropertyError(name, f"missing; add it, or pass {argument}=")
     arguments |= overrides
@@ -156,13 +156,20 @@ def convert_properties(
     return arguments
 
 
-def _convert(name: str, text: str, check: Check) -> object:
-    """Return the value for a check: its arguments are the limits of the property."""
+def convert_property(name: str, text: str) -> object:
+    """Return the argument for one of `ARGUMENTS`.
+
+    Raises:
+        PropertyError: it is invalid.
+    """
+    _, check = ARGUMENTS[name]
+    # The arguments of the check are the limits of the property.
     limits = {key: each.default for key, each in signature(check).parameters.items()}
     if "minimum" in limits:
         return _number(name, text, limits["minimum"], limits["maximum"])
     choices = ("true", "false") if check is check_bool else limits.get("choices")
     if choices is None:
+        check_property(name, check, text)
         return text
     if text.lower() not in choices:
         raise PropertyError(name, f"must be {' or '.join(choices)}, not {text!r}")

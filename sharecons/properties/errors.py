@@ -30,4 +30,6 @@ def check_property(name: str, check: Callable[[str, str], object], value: str) -
     try:
         check(name, value)
     except ConfigurationError as error:
-        raise PropertyError(name, str(error).removeprefix(f"{name} ")) from error
+        # The message begins with the name, or with that of the argument.
+        reason = str(error).removeprefix(name).removeprefix(name.replace(".", "_"))
+        raise PropertyError(name, reason.lstrip(": ")) from error

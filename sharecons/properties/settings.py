@@ -100,7 +100,7 @@ def _settings(merged: "MergedProperties", timeout: float | None) -> ClientSettin
 
 def _bootstrap_servers(properties: Mapping[str, str]) -> str:
     from sharecons.config.validation import parse_bootstrap
-    from sharecons.properties.errors import PropertyError
+    from sharecons.properties.errors import check_property
 
     servers = properties.get(SERVERS, "").strip()
     if not servers:
@@ -108,11 +108,7 @@ def _bootstrap_servers(properties: Mapping[str, str]) -> str:
             "no bootstrap servers: set --bootstrap-server HOST:PORT, "
             "SHARECONS_BOOTSTRAP_SERVERS, or bootstrap.servers in the properties file"
         )
-    try:
-        parse_bootstrap(servers)
-    except ConfigurationError as error:
-        # Replace the argument's name in the message with the property's.
-        raise PropertyError(SERVERS, _after_colon(str(error))) from error
+    check_property(SERVERS, lambda _, value: parse_bootstrap(value), servers)
     return servers
 
 
@@ -136,7 +132,3 @@ def _timeout(properties: Mapping[str, str]) -> float:
                 )
             return int(text) / 1000
     return DEFAULT_TIMEOUT
-
-
-def _after_colon(text: str) -> str:
-    return text.partition(": ")[2] or text

@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from textwrap import wrap
 from typing import Final
 
 from sharecons.escaping import to_file_name
@@ -44,9 +45,7 @@ def decode_pem_value(text: str) -> bytes:
 
 
 def _wrap_lines(begin: str, body: str, end: str) -> str:
-    digits = "".join(body.split())
-    lines = [digits[at : at + 64] for at in range(0, len(digits), 64)]
-    return "\n".join((begin, *lines, end, ""))
+    return "\n".join((begin, *wrap("".join(body.split()), 64), end, ""))
 
 
 def extract_certificates(name: str, data: bytes, password: str) -> str:

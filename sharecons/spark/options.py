@@ -15,6 +15,8 @@ from sharecons.config import validation as client_options
 from sharecons.config.security import Security
 from sharecons.errors import ConfigurationError
 from sharecons.properties import arguments
+from sharecons.properties.consumer_properties import ARGUMENTS, convert_property
+from sharecons.properties.errors import PropertyError
 from sharecons.properties.known_properties import SUPPORTED, unknown_warning
 from sharecons.spark.ledger_options import parse_ledger_option
 from sharecons.spark.refused_options import reason_against
@@ -151,10 +153,6 @@ def _count(minimum: int) -> Callable[[str, str], int]:
     return read
 
 
-def _milliseconds(name: str, value: str) -> float:
-    return _count(0)(name, value) / 1000
-
-
 def _topics(name: str, value: str) -> tuple[str, ...]:
     topics = tuple(topic.strip() for topic in value.split(",") if topic.strip())
     if not topics:
@@ -174,13 +172,11 @@ def _pattern(name: str, value: str) -> str:
     return value.strip()
 
 
-def _servers(name: str, value: str) -> str:
+def _property(name: str, value: str) -> object:
     try:
-        client_options.parse_bootstrap(value)
-    except ConfigurationError as error:
-        reason = str(error).removeprefix("bootstrap_servers").lstrip(": ")
-        raise ConfigurationError(f"{name}: {reason}") from error
-    return value
+        return convert_property(name.removeprefix("kafka."), _text(name, value))
+    except PropertyError as error:
+        raise ConfigurationError(f"{name} {error.reason}") from error
 
 
 def _offset_reset(name: str, value: str) -> str | None:
@@ -226,7 +222,6 @@ class _Option:
 _OPTIONS: Final[Mapping[str, _Option]] = {
     option.name.lower(): option
     for option in (
-        _Option("kafka.bootstrap.servers", "bootstrap_servers", _servers),
         _Option("kafka.share.group.id", "group_id", _string),
         _Option("subscribe", "topics", _topics),
         _Option("subscribePattern", "topic_pattern", _pattern),
@@ -246,15 +241,11 @@ _OPTIONS: Final[Mapping[str, _Option]] = {
         _Option("maxOffsetsAhead", "max_offsets_ahead", _count(1)),
         _Option("batchEnds", "batch_ends", _batch_ends),
         _Option("kafka.share.auto.offset.reset", "offset_reset", _offset_reset),
-        _Option("kafka.client.id", "client_id", _string),
-        _Option("kafka.client.rack", "client_rack", _string),
-        _Option("kafka.enable.metrics.push", "enable_metrics_push", _flag),
-        _Option("kafka.request.timeout.ms", "request_timeout", _milliseconds),
-        _Option("kafka.fetch.max.wait.ms", "max_wait", _milliseconds),
-        _Option("kafka.fetch.wait.max.ms", "max_wait", _milliseconds),
-        _Option("kafka.fetch.min.bytes", "min_bytes", _count(0)),
-        _Option("kafka.fetch.max.bytes", "max_bytes", _count(1)),
-        _Option("kafka.max.poll.records", "max_records", _count(1)),
+        *(
+            _Option(f"kafka.{name}", argument, _property)
+            for name, (argument, _) in ARGUMENTS.items()
+            if not name.startswith(("group.", "share."))
+        ),
     )
 }
 

@@ -174,6 +174,7 @@ def test_missing_security_protocol_is_logged(caplog: pytest.LogCaptureFixture) -
         ("share.acknowledgement.mode", "auto", "implicit or explicit, not 'auto'"),
         ("share.acquire.mode", "all", "batch_optimized or record_limit"),
         ("security.protocol", "TLS", "must be one of"),
+        pytest.param("client.id", "a" * 32768, "at most 32,767 bytes", id="too long"),
     ],
 )
 def test_invalid_value_raises_with_file_and_line(
@@ -203,6 +204,13 @@ def test_deserializer_of_java_is_logged_as_info_unless_it_returns_bytes(
     (line,) = caplog.records
     assert line.levelno == logging.INFO
     assert "value.deserializer" in line.getMessage()
+
+
+def test_invalid_address_raises_with_the_name_of_its_property() -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"^bootstrap\.servers: 'b' is not host:port"
+    ):
+        load_properties({**MINIMUM, "bootstrap.servers": "b"})
 
 
 def test_name_of_librdkafka_is_accepted() -> None:

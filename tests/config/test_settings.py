@@ -194,7 +194,7 @@ def test_misspelled_property_in_a_file_has_a_warning(tmp_path):
             "bootstrap.servers=nonsense",
             "bootstrap.servers: 'nonsense' is not host:port",
         ),
-        ("bootstrap.servers=,", "bootstrap.servers: bootstrap_servers is empty"),
+        ("bootstrap.servers=,", "bootstrap.servers: is empty"),
         ("security.protocol=TLS", "security.protocol: must be one of"),
         ("sasl.jaas.config=nonsense", "sasl.jaas.config: must end with a semicolon"),
         (
