@@ -141,6 +141,9 @@ def test_property_without_an_effect_is_logged(
         ("share.acknowledgment.mode", "share.acknowledgement.mode"),
         ("group.ids", "group.id"),
         ("max.poll.record", "max.poll.records"),
+        ("bootstrap.server", "bootstrap.servers"),
+        ("sasl.mechanizm", "sasl.mechanism"),
+        ("security.protocols", "security.protocol"),
         ("ssl.truststore.locations", "ssl.truststore.location"),
     ],
 )

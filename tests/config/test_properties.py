@@ -15,7 +15,7 @@ from sharecons.errors import ConfigurationError
 from sharecons.properties import files
 from sharecons.properties.errors import PropertyError
 from sharecons.properties.jaas import parse_options
-from sharecons.properties.known_properties import SUPPORTED, unknown_warning
+from sharecons.properties.known_properties import unknown_warning
 from tests.config.authority import PASSWORD
 
 MODULE = "org.apache.kafka.common.security"
@@ -491,11 +491,6 @@ def test_certificate_without_its_key_is_rejected(authority):
 # Names.
 
 
-@pytest.mark.parametrize("name", sorted(SUPPORTED))
-def test_supported_property_has_no_warning(name):
-    assert unknown_warning(name) is None
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -509,16 +504,3 @@ def test_supported_property_has_no_warning(name):
 )
 def test_property_of_other_clients_has_no_warning(name):
     assert unknown_warning(name) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "near"),
-    [
-        ("ssl.truststore.locashun", "did you mean ssl.truststore.location?"),
-        ("sasl.mechanizm", "did you mean sasl.mechanism?"),
-        ("bootstrap.server", "did you mean bootstrap.servers?"),
-        ("security.protocols", "did you mean security.protocol?"),
-    ],
-)
-def test_misspelled_property_has_a_warning(name, near):
-    assert near in unknown_warning(name)

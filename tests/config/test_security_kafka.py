@@ -171,57 +171,46 @@ async def test_error_of_the_token_source_is_reported(secure_kafka):
         )
 
 
-async def test_sasl_at_a_listener_without_sasl_is_an_error(secure_kafka):
+@pytest.mark.parametrize(
+    ("given", "listener", "error", "message"),
+    [
+        ("SASL", "PLAINTEXT", AuthenticationError, "connect without SASL"),
+        ("nothing", "NAMED", ConnectionFailedError, "requires SASL.*=SASL_SSL"),
+        ("nothing", "TLS", ConnectionFailedError, "a TLS"),
+        ("TLS", "PLAINTEXT", ConnectionFailedError, "is a TLS listener"),
+        (
+            "TLS of a stranger",
+            "TLS",
+            AuthenticationError,
+            "certificate was rejected.*ca_fi",
+        ),
+        ("TLS", "MUTUAL", AuthenticationError, "the client.s certificate.*cert_file"),
+        (
+            "a stranger's certificate",
+            "MUTUAL",
+            AuthenticationError,
+            "rejected the client.s certificate",
+        ),
+    ],
+)
+async def test_security_that_a_listener_does_not_have_is_an_error(
+    secure_kafka, authority, stranger, given, listener, error, message
+):
+    security = {
+        "nothing": None,
+        "SASL": Security.sasl("PLAIN", NAME, PASSWORD, tls=False),
+        "TLS": Security.tls(ca_file=authority.ca_file),
+        "TLS of a stranger": Security.tls(ca_file=stranger.ca_file),
+        "a stranger's certificate": Security.tls(
+            ca_file=authority.ca_file,
+            cert_file=stranger.issue("me@example.org", stem="me"),
+        ),
+    }[given]
     plain = secure_kafka.cluster.bootstrap_servers
-    security = Security.sasl("PLAIN", NAME, PASSWORD, tls=False)
+    servers = plain if listener == "PLAINTEXT" else secure_kafka.at(listener)
 
-    with pytest.raises(AuthenticationError, match="connect without SASL"):
-        await list_brokers(plain, security)
-
-
-async def test_no_sasl_at_a_sasl_listener_is_an_error(secure_kafka):
-    with pytest.raises(ConnectionFailedError, match="requires SASL.*=SASL_SSL"):
-        await list_brokers(secure_kafka.at("NAMED"), None)
-
-
-async def test_no_tls_at_a_tls_listener_is_an_error(secure_kafka):
-    with pytest.raises(ConnectionFailedError, match="a TLS"):
-        await list_brokers(secure_kafka.at("TLS"), None)
-
-
-async def test_tls_at_a_plain_listener_is_an_error(secure_kafka, authority):
-    security = Security.tls(ca_file=authority.ca_file)
-
-    with pytest.raises(ConnectionFailedError, match="is a TLS listener"):
-        await list_brokers(secure_kafka.cluster.bootstrap_servers, security)
-
-
-async def test_broker_certificate_of_an_unknown_authority_is_rejected(
-    secure_kafka, stranger
-):
-    security = Security.tls(ca_file=stranger.ca_file)
-
-    with pytest.raises(AuthenticationError, match="certificate was rejected.*ca_fi"):
-        await list_brokers(secure_kafka.at("TLS"), security)
-
-
-async def test_missing_client_certificate_is_an_error(secure_kafka, authority):
-    security = Security.tls(ca_file=authority.ca_file)
-
-    with pytest.raises(
-        AuthenticationError, match="the client.s certificate.*cert_file"
-    ):
-        await list_brokers(secure_kafka.at("MUTUAL"), security)
-
-
-async def test_client_certificate_of_an_unknown_authority_is_an_error(
-    secure_kafka, authority, stranger
-):
-    mine = stranger.issue("me@example.org", stem="me")
-    security = Security.tls(ca_file=authority.ca_file, cert_file=mine)
-
-    with pytest.raises(AuthenticationError, match="rejected the client.s certificate"):
-        await list_brokers(secure_kafka.at("MUTUAL"), security)
+    with pytest.raises(error, match=message):
+        await list_brokers(servers, security)
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "OAUTHBEARER"])
