@@ -30,6 +30,6 @@ def check_property(name: str, check: Callable[[str, str], object], value: str) -
     try:
         check(name, value)
     except ConfigurationError as error:
-        # The message begins with the name, or with that of the argument.
+        # The message begins with the property's name or its argument's.
         reason = str(error).removeprefix(name).removeprefix(name.replace(".", "_"))
         raise PropertyError(name, reason.lstrip(": ")) from error
