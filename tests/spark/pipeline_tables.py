@@ -1,4 +1,4 @@
-"""Runs of the pipeline in processes that are killed, and a look at its tables."""
+"""Runs of the pipeline that end at a chosen point, and a look at its tables."""
 
 import json
 import os
@@ -7,9 +7,24 @@ import subprocess
 import sys
 from collections import Counter
 
-from tests.spark.spark_session import environment
+import pytest
 
-__all__ = ["check_each_once", "origins", "produce", "read", "run_until_killed"]
+from sharecons.spark.pipeline.__main__ import main
+from sharecons.spark.pipeline.settings import parse_arguments
+from sharecons.spark.store import Store
+from tests.spark.faults import kill_at
+from tests.spark.pipeline_program import POINTS
+from tests.spark.spark_session import environment
+from tests.tiers import THOROUGH
+
+__all__ = [
+    "check_each_once",
+    "origins",
+    "produce",
+    "read",
+    "run_until_killed",
+    "wait_for_driver",
+]
 
 
 def produce(broker, values):
@@ -22,7 +37,15 @@ def produce(broker, values):
 
 
 def run_until_killed(arguments, point, base, zone="UTC"):
-    """Run the program in a process of its own until it kills itself."""
+    """Run the program until it ends at a point of `pipeline_program`.
+
+    In the thorough tier, and with Delta, it kills its own process there. Otherwise an
+    exception ends it in Spark's running session: the same files are left, and no JVM
+    has to start.
+    """
+    if not THOROUGH and "delta" not in arguments:
+        run_until_failed(arguments, point)
+        return
     submit = f"--conf spark.sql.session.timeZone={zone} "
     submit += "--conf spark.sql.shuffle.partitions=1 "
     submit += environment()["PYSPARK_SUBMIT_ARGS"]
@@ -36,6 +59,33 @@ def run_until_killed(arguments, point, base, zone="UTC"):
         start_new_session=True,
     )
     assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
+
+
+def run_until_failed(arguments, point):
+    name, _, times = point.partition(":")
+    owner, method, when = POINTS[name]
+    is_reached = False
+
+    def fail():
+        nonlocal is_reached
+        is_reached = True
+        raise RuntimeError("on purpose")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, method, getattr(owner, method))  # undone afterwards
+        kill_at(owner, method, when, int(times), fail)
+        assert (main(arguments), is_reached) == (1, True)
+    settings = parse_arguments(arguments)
+    if not settings.requeues:
+        ledger = settings.options.get("ledgerLocation", settings.path("ledger"))
+        wait_for_driver(ledger, settings.group)
+
+
+def wait_for_driver(ledger, group="lake"):
+    """Wait until the last driver has ended: Spark does not wait for it."""
+    store = Store(str(ledger))
+    store.open(group, lock_timeout=30)
+    store.close()
 
 
 def read(spark, path, sink="parquet"):

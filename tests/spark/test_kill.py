@@ -47,7 +47,7 @@ KILLS = int(os.environ.get("SHARECONS_SPARK_KILLS", 2 * len(KILL_MODES) if LONG 
 MASTER = os.environ.get("SHARECONS_SPARK_MASTER", "local[2,4]")
 SEED = int(os.environ.get("SHARECONS_SPARK_SEED", "1"))
 
-PARTS = 6  # of the records that are produced during one program
+PARTS = 6 if LONG else 3  # of the records that are produced during one program
 PRODUCE_INTERVAL = 1.0  # seconds; without it all parts would be one fetch
 
 AVAILABLE_NOW = {"trigger": {"availableNow": True}}

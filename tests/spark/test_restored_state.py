@@ -11,13 +11,13 @@ import pytest
 pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
 from sharecons.spark.pipeline.__main__ import main
-from sharecons.spark.store import Store
 from tests.spark.delta import needs_delta
 from tests.spark.pipeline_tables import (
     check_each_once,
     origins,
     produce,
     run_until_killed,
+    wait_for_driver,
 )
 
 pytestmark = [
@@ -72,20 +72,14 @@ class Lake:
         (path,) = self.commits.glob("*.json")
         return path
 
-    def wait_for_driver(self):
-        """Wait until the last driver has ended: Spark does not wait for it."""
-        store = Store(str(self.ledger))
-        store.open("lake", lock_timeout=30)
-        store.close()
-
     def save(self, *names):
         """Copy directories of `base`, for `restore`."""
-        self.wait_for_driver()
+        wait_for_driver(self.ledger)
         for name in names:
             shutil.copytree(self.base / name, self.base / "backup" / name)
 
     def restore(self, *names):
-        self.wait_for_driver()
+        wait_for_driver(self.ledger)
         for name in names:
             shutil.rmtree(self.base / name)
             shutil.copytree(self.base / "backup" / name, self.base / name)

@@ -1,7 +1,6 @@
 """Queries of a real PySpark in this process, on both brokers."""
 
 import json
-import shutil
 import time
 from collections import Counter
 from contextlib import suppress
@@ -99,16 +98,6 @@ def test_columns_equal_those_of_sparks_source(spark, queue):
         {"key": "trace", "value": b"1"},
         {"key": "none", "value": None},
     ]
-
-
-def test_query_continues_from_its_checkpoint(spark, queue):
-    queue.produce(100)
-    queue.run(spark)
-    queue.produce(50, partition=1)
-    queue.run(spark)
-    queue.run(spark)
-
-    assert offset_counts(committed_rows(queue.out)) == exactly_once({0: 100, 1: 50})
 
 
 def test_running_query_reads_new_records_and_stops_without_using_a_delivery(
@@ -215,23 +204,6 @@ def test_failed_tasks_are_retried_with_the_same_records(spark, queue, tmp_path):
     assert offset_counts(committed_rows(queue.out)) == exactly_once({0: 2000, 1: 2000})
 
 
-def test_failed_batch_is_replayed_by_the_next_run(spark, queue):
-    queue.produce(500)
-
-    def fail(batches):
-        yield from batches
-        raise RuntimeError("on purpose")
-
-    frame = queue.read(spark)
-    failing = queue.start(frame.mapInArrow(fail, frame.schema), availableNow=True)
-    assert "on purpose" in failure(failing)
-    assert offset_counts(committed_rows(queue.out)) == Counter()
-    queue.produce(20, partition=1)
-    queue.run(spark)
-
-    assert offset_counts(committed_rows(queue.out)) == exactly_once({0: 500, 1: 20})
-
-
 def test_second_query_on_a_ledger_is_rejected(spark, queue):
     queue.produce(10)
     first = queue.start(queue.read(spark), processingTime="100 milliseconds")
@@ -308,32 +280,9 @@ def test_query_starts_on_the_load_of_a_stopped_one(spark, queue):
         assert offset_counts(committed_rows(queue.out)) == exactly_once({0: count})
 
 
-def test_checkpoint_without_its_ledger_is_rejected(spark, queue):
-    queue.produce(10)
-    queue.run(spark)
-    shutil.rmtree(queue.base / "ledger")
-
-    text = failure(queue.start(queue.read(spark), availableNow=True))
-    assert "LedgerLostError: the checkpoint belongs to the ledger" in text
-
-
-def test_ledger_of_another_group_is_rejected(spark, queue):
-    store = Store(str(queue.base / "ledger"))
-    store.open(queue.group)
-    store.close()
-
-    other = queue.read(spark, **{"kafka.share.group.id": "other-group"})
-    text = failure(queue.start(other, availableNow=True))
-    assert "LedgerMismatchError" in text
-    assert "other-group" in text
-
-
 def test_invalid_options_are_rejected_when_the_query_is_created(spark, queue):
     with pytest.raises(Exception, match="startingOffsets is not supported"):
         queue.read(spark, startingOffsets="earliest")
-    own = spark.readStream.format("sharegroup").schema("value string")
-    query = queue.start(own.options(**queue.options).load(), availableNow=True)
-    assert "takes no schema" in failure(query)
 
 
 def test_batch_reads_current_records_and_the_same_positions_again(spark, queue):

@@ -25,6 +25,7 @@ from sharecons.spark.options import read_options
 from sharecons.spark.stream import StreamQuery
 from sharecons.spark.topics import classify_topics, select_topics
 from sharecons.spark.watch import GroupWatch
+from tests.kafka_plugin import HALVES
 from tests.spark.broker_requests import wait_for_requests
 from tests.waiting import until_true
 
@@ -247,7 +248,22 @@ def acl_queries(any_kafka, tmp_path):
         driver.stop()
 
 
-both_ways = pytest.mark.parametrize("way", ["available now", "batch"])
+WAYS = ("available now", "batch")
+both_ways = pytest.mark.parametrize("way", WAYS)
+
+
+def ways_on(fixture):
+    """Return the mark of both ways on the embedded broker, and of one on a real one.
+
+    They send the same requests.
+    """
+    cases = []
+    for half in HALVES:
+        if half == "embedded":
+            cases += [(half, way) for way in WAYS]
+        else:
+            cases.append(pytest.param("kafka", WAYS[0], marks=half.marks))
+    return pytest.mark.parametrize((fixture, "way"), cases, indirect=[fixture])
 
 
 def poll_until_error(query, at):
@@ -310,7 +326,7 @@ def test_topic_created_a_moment_later_is_not_missing(share_broker, queries):
 PATTERN = {"subscribePattern": "orders[.].*"}
 
 
-@both_ways
+@ways_on("any_kafka")
 def test_topics_that_match_a_pattern_are_read(any_kafka, acl_queries, way):
     prefix = f"orders-{uuid.uuid4().hex[:8]}"
     for name in (f"{prefix}.eu", f"{prefix}.us", f"old.{prefix}.eu"):
@@ -367,7 +383,7 @@ ALLOWING = {
 
 
 @pytest.mark.parametrize("what", FORBIDDING)
-@both_ways
+@ways_on("any_kafka")
 def test_forbidden_topic_is_named_in_the_error(any_kafka, acl_queries, what, way):
     admin = any_kafka.admin
     orders, secret = admin.create_topic(), admin.create_topic()
@@ -395,7 +411,7 @@ def test_topic_forbidden_during_a_query_ends_it(any_kafka, acl_queries, what):
         ALLOWING[what](admin, secret)
 
 
-@both_ways
+@ways_on("any_kafka")
 def test_forbidden_group_is_an_authorization_error(any_kafka, acl_queries, way):
     admin = any_kafka.admin
     orders = admin.create_topic()
@@ -646,13 +662,13 @@ def leaderless(any_kafka3, tmp_path):
         cluster.start_broker(down)
 
 
-@both_ways
+@ways_on("any_kafka3")
 def test_partition_without_a_leader_fails_the_query(leaderless, short_timeouts, way):
     with pytest.raises(ConnectionFailedError, match=f"{leaderless.topic}-1: no leader"):
         leaderless.read(way, leaderless.topic, idleTimeout="1s")
 
 
-@both_ways
+@ways_on("any_kafka3")
 def test_partition_is_awaited_until_its_leader_returns(leaderless, short_timeouts, way):
     back = threading.Timer(2, leaderless.restart)
     back.start()
