@@ -1,14 +1,16 @@
 """Which tests a run has, and which pytest process runs them; tox.ini has the tiers.
 
 SHARECONS_TEST_THOROUGH=1    tests marked `thorough`, long searches with Hypothesis, and
-                             both event loops on a real Kafka
+                             on a real Kafka both event loops and `client_only`
 SHARECONS_TEST_LOOPS=asyncio no test on trio, where a run is about something else
 
 Without these, tests marked `thorough` are left out. On a real Kafka tests run on
 asyncio only, except those marked `both_loops`: which loop waits for a socket does not
-depend on the broker, so trio is tested on the embedded one. Where a real Kafka runs a
-test on asyncio, the embedded broker does not. Tests of the examples, or with a Spark
-session or a Spark cluster, run on one broker, the real one if there is one.
+depend on the broker, so trio is tested on the embedded one. Tests marked `client_only`
+run on the embedded broker only. Where a real Kafka runs a
+test on asyncio, the embedded broker does not. Tests of the examples and of other
+processes, or with a Spark session or a Spark cluster, run on one broker, the real one
+if there is one.
 
 The embedded broker behaves like Kafka EMBEDDED. On another version, comparisons of the
 two (tests/broker) are left out, except those marked `newer_kafka`.
@@ -31,7 +33,15 @@ LOOPS: Final = ("anyio_backend", "virtual_clock")  # fixtures
 KAFKA_FIXTURES: Final = ("any_kafka", "any_kafka3")
 CLUSTERS: Final = {"kafka3", "any_kafka3", "real_kafka3"}  # fixtures
 SPARK: Final = Path(__file__).parent / "spark"
-EXAMPLES: Final = Path(__file__).parent / "test_examples.py"
+ON_ONE_BROKER: Final = {
+    Path(__file__).parent / name
+    for name in (
+        "test_examples.py",
+        "scenarios/test_killed_redrive.py",
+        "scenarios/test_plain_asyncio.py",
+        "scenarios/test_processes.py",
+    )
+}
 SPARKS: Final = {"spark", "spark_cluster"}  # fixtures
 COMPARISONS: Final = Path(__file__).parent / "broker"
 
@@ -88,6 +98,8 @@ def _is_left_out(item: pytest.Item) -> bool:
     has = item.get_closest_marker
     if has("thorough") and not THOROUGH:
         return True
+    if has("client_only") and has("kafka") and not THOROUGH:
+        return True
     if _is_repeated(item):
         return True
     if _is_on_trio(item):
@@ -112,9 +124,11 @@ def _is_repeated(item: pytest.Item) -> bool:
     call = getattr(item, "callspec", None)
     if call is None or BROKERS != "both" or THOROUGH:
         return False
+    if item.get_closest_marker("client_only"):
+        return False
     if "embedded" not in (call.params.get(name) for name in KAFKA_FIXTURES):
         return False
-    if _uses_spark(item) or item.path == EXAMPLES:
+    if _uses_spark(item) or item.path in ON_ONE_BROKER:
         return True
     return "asyncio" in (call.params.get(name) for name in LOOPS)
 

@@ -149,9 +149,7 @@ async def test_corrupt_partition_does_not_hold_up_its_topic(broker, leaders):
         tasks.cancel_scope.cancel()
 
 
-async def test_error_is_raised_again_after_the_topic_was_assigned_to_another(
-    broker, leaders
-):
+async def test_error_is_raised_again_after_the_subscription_changed(broker, leaders):
     leaders.fail(Code.TOPIC_AUTHORIZATION_FAILED)
     reader = Reader(broker, "orders")
     async with reader.consumer, anyio.create_task_group() as tasks:
@@ -161,8 +159,10 @@ async def test_error_is_raised_again_after_the_topic_was_assigned_to_another(
         await reader.gets_all("refunds", b"refund")
         reader.consumer.subscribe("orders")
         await reader.fails(2)
+        reader.consumer.subscribe("orders", "refunds")
+        await reader.fails(3)
         await anyio.sleep(QUIET / 3)
-        assert 2 == len(reader.errors)
+        assert 3 == len(reader.errors)
         tasks.cancel_scope.cancel()
 
 

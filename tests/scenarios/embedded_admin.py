@@ -1,10 +1,6 @@
 """Scenarios that run on a real Kafka, and on an embedded broker in virtual time.
 
-A module of such scenarios has these two fixtures:
-
-    @pytest.fixture(params=LOOPS)
-    def anyio_backend(request: pytest.FixtureRequest) -> Any:
-        return request.param
+A module of such scenarios has the mark ON_BOTH, and this fixture:
 
     @pytest.fixture
     def admin(any_admin: AnyAdmin) -> AnyAdmin:
@@ -20,7 +16,7 @@ import pytest
 from sharecons.testing import EmbeddedBroker, virtual_time
 from tests.kafka_plugin import HALVES, Admin
 
-__all__ = ["LOOPS", "AnyAdmin", "EmbeddedAdmin"]
+__all__ = ["ON_ASYNCIO", "ON_BOTH", "AnyAdmin", "EmbeddedAdmin"]
 
 
 def _loops() -> Iterator[Any]:
@@ -32,8 +28,11 @@ def _loops() -> Iterator[Any]:
                 yield pytest.param(name, id=f"kafka-{name}", marks=half.marks)
 
 
-LOOPS: Final = tuple(_loops())
-"""The event loops: in real time for Kafka, in virtual time for the embedded broker."""
+ON_BOTH: Final = pytest.mark.parametrize("anyio_backend", tuple(_loops()))
+"""Run on real Kafka in real time, and on the embedded broker in virtual time."""
+
+ON_ASYNCIO: Final = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+"""Run on one event loop, which is enough to test a broker or other processes."""
 
 
 class EmbeddedAdmin:

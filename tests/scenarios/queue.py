@@ -8,7 +8,7 @@ import anyio
 from sharecons import Record, ShareConsumer, ShareWorker
 from tests.scenarios.embedded_admin import AnyAdmin
 
-__all__ = ["Queue", "offsets", "remaining_records", "take"]
+__all__ = ["Queue", "offsets", "remaining_records", "take", "unsettled"]
 
 
 class Queue:
@@ -59,25 +59,42 @@ async def take(
 async def remaining_records(
     queue: Queue, *, idle_seconds: float = 1.0
 ) -> list[Record[Any, Any]]:
-    """Return the records that the group delivers to a new member, each once.
+    """Return the records that the group delivers to a new member, each once."""
+    return await unsettled(
+        queue.admin, queue.group, queue.topic, idle_seconds=idle_seconds
+    )
 
-    Stop when a member with partitions has received a fetch response, but no other
-    record for `idle_seconds`. Nothing is settled, so a record comes again when its lock
-    ends, which is soon if the lock is short. It fails if one comes again before that.
+
+async def unsettled(
+    admin: AnyAdmin, group: str, *topics: str, idle_seconds: float = 1.0
+) -> list[Record[Any, Any]]:
+    """Return the records that a group delivers to a new member, each once.
+
+    Stop when a member with partitions of all topics has received a fetch response, but
+    no other record for `idle_seconds`. Nothing is settled, so a record comes again when
+    its lock ends, which is soon if the lock is short. It fails if one comes again
+    before that.
     """
-    found: dict[tuple[int, int], Record[Any, Any]] = {}
-    async with queue.consumer(acknowledgement="explicit") as consumer:
+    found: dict[tuple[str, int, int], Record[Any, Any]] = {}
+    consumer: ShareConsumer[Any, Any] = ShareConsumer(
+        *topics,
+        group_id=group,
+        bootstrap_servers=admin.bootstrap_servers,
+        acknowledgement="explicit",
+        network=admin.network,
+    )
+    async with consumer:
         records = aiter(consumer)
         with anyio.fail_after(60):
             while True:
-                has_fetched = (
-                    consumer.assignment and consumer.metrics()["fetch-total"] > 1
-                )
+                assigned = {each.topic for each in consumer.assignment}
+                has_fetched = consumer.metrics()["fetch-total"] > 1
                 before = len(found)
                 for record in await take(records, 1_000, within=idle_seconds):
-                    first = found.setdefault((record.partition, record.offset), record)
+                    at = (record.topic, record.partition, record.offset)
+                    first = found.setdefault(at, record)
                     assert first is record or not first.held, f"{record} came twice"
-                if has_fetched and len(found) == before:
+                if assigned == {*topics} and has_fetched and len(found) == before:
                     return list(found.values())
 
 

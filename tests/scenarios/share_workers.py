@@ -9,14 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import anyio
-
-from sharecons import Record, ShareConsumer, ShareGroupAdmin, TopicPartition
+from sharecons import Record, ShareGroupAdmin, TopicPartition
 from sharecons.errors import BrokerError
 from tests.complete_lines import complete_lines
 from tests.kafka_plugin import Admin
 from tests.scenarios.embedded_admin import AnyAdmin
-from tests.scenarios.queue import Queue, take
+from tests.scenarios.queue import Queue, unsettled
 from tests.scenarios.repeating import repeat
 from tests.waiting import until_true
 
@@ -25,7 +23,6 @@ __all__ = [
     "Position",
     "WorkerProcesses",
     "all_records",
-    "unsettled",
     "wait_until_settled",
 ]
 
@@ -184,30 +181,3 @@ async def all_records(admin: Admin, topic: str) -> list[Record[Any, Any]]:
     reader = f"reader-{time.monotonic_ns()}"
     admin.set_group_config(reader, {"share.auto.offset.reset": "earliest"})
     return await unsettled(admin, reader, topic)
-
-
-async def unsettled(
-    admin: Admin, group: str, *topics: str, idle_seconds: float = 1.0
-) -> list[Record[Any, Any]]:
-    """Return the records that a group delivers to a new member, up to 2,000.
-
-    Stop when a member with partitions has received a fetch response, but no record for
-    `idle_seconds`.
-    """
-    consumer: ShareConsumer[Any, Any] = ShareConsumer(
-        *topics,
-        group_id=group,
-        bootstrap_servers=admin.bootstrap_servers,
-        acknowledgement="explicit",
-    )
-    found: list[Record[Any, Any]] = []
-    async with consumer:
-        records = aiter(consumer)
-        with anyio.fail_after(60):
-            while True:
-                topics_assigned = {each.topic for each in consumer.assignment}
-                fetched = consumer.metrics()["fetch-total"] > 1
-                more = await take(records, 1_000, within=idle_seconds)
-                if topics_assigned == {*topics} and fetched and not more:
-                    return found
-                found += more

@@ -17,19 +17,14 @@ from sharecons.errors import (
 )
 from sharecons.net.io.transport import TcpNetwork
 from tests.killable_network import KillableNetwork
-from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.scenarios.embedded_admin import ON_BOTH, AnyAdmin
 from tests.scenarios.queue import Queue, offsets, remaining_records, take
 from tests.scenarios.versions import since_4_2
 from tests.waiting import until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, ON_BOTH]
 
 ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
-
-
-@pytest.fixture(params=LOOPS)
-def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    return request.param
 
 
 @pytest.fixture
@@ -76,6 +71,7 @@ async def test_renew_by_offset_extends_the_lock(queue: Queue) -> None:
         assert record.lock_deadline > before
 
 
+@pytest.mark.client_only
 async def test_record_that_cannot_be_deserialized_is_acknowledged_by_offset(
     queue: Queue,
 ) -> None:
@@ -95,6 +91,7 @@ async def test_record_that_cannot_be_deserialized_is_acknowledged_by_offset(
     assert await remaining_records(queue) == []
 
 
+@pytest.mark.client_only
 async def test_acknowledge_by_offset_in_implicit_mode_replaces_the_accept(
     queue: Queue,
 ) -> None:
@@ -108,6 +105,7 @@ async def test_acknowledge_by_offset_in_implicit_mode_replaces_the_accept(
     assert sorted((r.offset, r.delivery_count) for r in again) == [(0, 2), (1, 1)]
 
 
+@pytest.mark.client_only
 async def test_acknowledge_of_a_record_not_held_raises(queue: Queue) -> None:
     queue.produce([b"0", b"1"])
     async with queue.consumer(
@@ -125,6 +123,7 @@ async def test_acknowledge_of_a_record_not_held_raises(queue: Queue) -> None:
             assert f"accept {topic}-{partition}@{offset}" in str(caught.value)
 
 
+@pytest.mark.client_only
 async def test_acknowledge_of_a_settled_record_raises_if_the_type_differs(
     queue: Queue,
 ) -> None:
@@ -140,6 +139,7 @@ async def test_acknowledge_of_a_settled_record_raises_if_the_type_differs(
             consumer.acknowledge(queue.topic, 0, 0, RELEASE)
 
 
+@pytest.mark.client_only
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -160,6 +160,7 @@ async def test_invalid_arguments_of_acknowledge_raise(arguments: Any) -> None:
         consumer.acknowledge(*arguments)
 
 
+@pytest.mark.client_only
 async def test_acknowledge_before_start_and_after_close_raises(queue: Queue) -> None:
     queue.produce([b"x"])
     consumer = queue.consumer()
@@ -175,6 +176,7 @@ async def test_acknowledge_before_start_and_after_close_raises(queue: Queue) -> 
 # The callback.
 
 
+@pytest.mark.client_only
 async def test_callback_that_is_replaced_receives_later_results(queue: Queue) -> None:
     queue.produce([b"%d" % i for i in range(3)])
     first: list[AcknowledgeResult] = []
@@ -193,6 +195,7 @@ async def test_callback_that_is_replaced_receives_later_results(queue: Queue) ->
     assert [r.first_offset for r in second] == [2]
 
 
+@pytest.mark.client_only
 async def test_callback_that_is_set_later_receives_results_without_a_commit(
     queue: Queue,
 ) -> None:
@@ -209,7 +212,26 @@ async def test_callback_that_is_set_later_receives_results_without_a_commit(
     assert [(r.first_offset, r.error) for r in results] == [(0, None)]
 
 
-def test_invalid_callback_is_rejected_and_the_old_one_stays() -> None:
+@pytest.mark.client_only
+async def test_callback_runs_in_a_task(queue: Queue) -> None:
+    """It can use anyio, which needs a task."""
+    queue.produce([b"x"])
+    tasks = set()
+
+    def acknowledged(results: Any) -> None:
+        tasks.add(anyio.get_current_task().id)
+
+    async with queue.consumer(on_acknowledged=acknowledged) as consumer:
+        await take(aiter(consumer), 1)
+        consumer.acknowledge(queue.topic, 0, 0, ACCEPT)
+        await consumer.commit()
+
+    assert tasks
+    assert anyio.get_current_task().id not in tasks
+
+
+@pytest.mark.client_only
+async def test_invalid_callback_is_rejected_and_the_old_one_stays() -> None:
     consumer = ShareConsumer("orders", group_id="g", on_acknowledged=print)
 
     async def later(results: list[AcknowledgeResult]) -> None: ...
@@ -247,6 +269,7 @@ async def test_acknowledgements_of_a_lost_connection_fail_as_network_exception(
 # The settings of a file.
 
 
+@pytest.mark.client_only
 async def test_consumer_from_a_properties_file_consumes_with_its_settings(
     queue: Queue, tmp_path: Path
 ) -> None:

@@ -3,8 +3,9 @@
 import logging
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from typing import Any
 
 import anyio
 import pytest
@@ -13,34 +14,62 @@ from sharecons.admin import ShareGroupAdmin
 from sharecons.errors import Error
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka import KafkaCluster
-from tests.kafka_plugin import FAST_ASSIGNMENT, HALVES, VERSION, Admin, EmbeddedCluster
+from tests.kafka_plugin import FAST_ASSIGNMENT, VERSION, Admin, EmbeddedCluster
 from tests.producer.running import producing
+from tests.scenarios.embedded_admin import ON_BOTH, AnyAdmin, EmbeddedAdmin
 from tests.scenarios.queue import Queue
 from tests.waiting import until
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.slow("brokers are down for 30 s"),
+    ON_BOTH,
+    pytest.mark.slow("real brokers are down for some seconds, and start again"),
     pytest.mark.timeout(240),
 ]
 
 OUTAGE = 30.0
+REAL_OUTAGE = 8.0
+"""Seconds; longer than LOST_DELAY, after which a lost connection is logged."""
+
+
+class Cluster:
+    """Three brokers that no other tests use."""
+
+    def __init__(self, brokers: KafkaCluster | EmbeddedCluster) -> None:
+        self.brokers = brokers.brokers
+        self._cluster = brokers
+        self.admin: AnyAdmin
+        if isinstance(brokers, KafkaCluster):
+            self.outage = REAL_OUTAGE
+            self.admin = Admin(brokers.bootstrap_servers)
+        else:
+            self.outage = OUTAGE
+            self.admin = EmbeddedAdmin(brokers.broker)
+
+    async def stop(self) -> None:
+        for node_id in self.brokers:
+            await self._call(self._cluster.kill, node_id)
+
+    async def start(self) -> None:
+        await self._call(self._cluster.start_broker, *self.brokers)
+
+    async def _call(self, call: Callable[..., None], *node_ids: int) -> None:
+        if isinstance(self._cluster, KafkaCluster):
+            await anyio.to_thread.run_sync(call, *node_ids)
+        else:  # a virtual clock waits for no thread
+            call(*node_ids)
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(params=HALVES)
-def cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster | EmbeddedCluster]:
-    """Three brokers that no other tests use."""
-    if request.param == "kafka":
-        with KafkaCluster(VERSION, brokers=3) as cluster:
-            yield cluster
+async def cluster(anyio_backend: Any) -> AsyncIterator[Cluster]:
+    if isinstance(anyio_backend, str):
+        with KafkaCluster(VERSION, brokers=3) as brokers:
+            yield Cluster(brokers)
     else:
-        with EmbeddedBroker(brokers=3, settings=FAST_ASSIGNMENT) as broker:
-            yield EmbeddedCluster(broker)
+        async with EmbeddedBroker(
+            brokers=3, settings=FAST_ASSIGNMENT, listen=False
+        ) as broker:
+            yield Cluster(EmbeddedCluster(broker))
 
 
 async def repeat(call: Callable[[], Awaitable[object]]) -> None:
@@ -51,10 +80,10 @@ async def repeat(call: Callable[[], Awaitable[object]]) -> None:
 
 
 async def test_each_broker_has_one_line_at_the_begin_and_one_at_the_end_of_an_outage(
-    cluster: KafkaCluster | EmbeddedCluster, caplog: pytest.LogCaptureFixture
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    servers = cluster.bootstrap_servers
-    queue = Queue(Admin(servers), partitions=6, replication=3)
+    servers, network = cluster.admin.bootstrap_servers, cluster.admin.network
+    queue = Queue(cluster.admin, partitions=6, replication=3)
     queue.produce([b"0"] * 10)
     received = 0
 
@@ -64,8 +93,8 @@ async def test_each_broker_has_one_line_at_the_begin_and_one_at_the_end_of_an_ou
             received += 1
 
     async with (
-        ShareGroupAdmin(bootstrap_servers=servers, timeout=5) as admin,
-        producing(servers) as producer,
+        ShareGroupAdmin(bootstrap_servers=servers, network=network, timeout=5) as admin,
+        producing(servers, network=network) as producer,
         queue.consumer() as consumer,
         anyio.create_task_group() as tasks,
     ):
@@ -75,11 +104,11 @@ async def test_each_broker_has_one_line_at_the_begin_and_one_at_the_end_of_an_ou
         await until(lambda: received > 20)
         caplog.set_level(logging.INFO, "sharecons")
         caplog.clear()
-        await anyio.to_thread.run_sync(stop_all, cluster)
-        await anyio.sleep(OUTAGE)  # real time: the brokers' outage is real
+        await cluster.stop()
+        await anyio.sleep(cluster.outage)  # real time: the brokers' outage is real
         during = messages(caplog)
         caplog.clear()
-        await anyio.to_thread.run_sync(cluster.start_broker, *cluster.brokers)
+        await cluster.start()
         before = received
         await until(lambda: received > before, within=60)
         await until(lambda: consumer.connected, within=60)
@@ -106,11 +135,6 @@ def broker_of(line: str) -> str:
     match = re.search(r"broker=(\S+)", line)
     assert match is not None, line
     return match[1]
-
-
-def stop_all(cluster: KafkaCluster | EmbeddedCluster) -> None:
-    for node_id in cluster.brokers:
-        cluster.kill(node_id)
 
 
 def messages(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -1,22 +1,17 @@
 """Fetches that request few bytes receive records of all sizes."""
 
 from collections import Counter
-from typing import Any, Final
+from typing import Final
 
 import anyio
 import pytest
 
 from sharecons.testing.broker.codec import decode_request
-from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.scenarios.embedded_admin import ON_BOTH, AnyAdmin
 from tests.scenarios.queue import Queue
 from tests.scenarios.watched import WatchedNetwork
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=LOOPS)
-def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    return request.param
+pytestmark = [pytest.mark.anyio, ON_BOTH]
 
 
 @pytest.fixture

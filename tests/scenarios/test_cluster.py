@@ -10,10 +10,12 @@ import pytest
 
 from sharecons import ShareConsumer
 from tests.kafka_plugin import Admin, Kafka
+from tests.scenarios.embedded_admin import ON_ASYNCIO
 from tests.waiting import until
 
 pytestmark = [
     pytest.mark.anyio,
+    ON_ASYNCIO,
     pytest.mark.both_loops,
     pytest.mark.slow("brokers are killed and restarted"),
     pytest.mark.timeout(240),
@@ -21,11 +23,6 @@ pytestmark = [
 
 PARTITIONS = 6
 EACH = 1500
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 class Stream:

@@ -8,17 +8,12 @@ import pytest
 
 from sharecons import AcknowledgeType, ShareConsumer, TimestampType
 from sharecons.errors import ClosedError, DeserializationError, RecordStateError
-from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.scenarios.embedded_admin import ON_BOTH, AnyAdmin
 from tests.scenarios.queue import Queue, offsets, remaining_records, take
 from tests.scenarios.versions import COUNT_AFTER_CLOSE, since_4_2, since_4_3
 from tests.waiting import until
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=LOOPS)
-def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    return request.param
+pytestmark = [pytest.mark.anyio, ON_BOTH]
 
 
 @pytest.fixture
@@ -65,6 +60,7 @@ async def test_requesting_next_record_accepts_previous(admin: AnyAdmin) -> None:
     assert again[0].delivery_count == COUNT_AFTER_CLOSE
 
 
+@pytest.mark.client_only
 @pytest.mark.parametrize("way", ["break", "exception", "cancel"])
 async def test_leaving_loop_does_not_accept_current_record(
     admin: AnyAdmin, way: str
@@ -130,6 +126,7 @@ async def test_explicit_acknowledgements_are_applied(admin: AnyAdmin) -> None:
     ]
 
 
+@pytest.mark.client_only
 async def test_explicit_mode_fetches_while_records_are_unacknowledged(
     admin: AnyAdmin,
 ) -> None:
@@ -160,6 +157,7 @@ async def test_commit_returns_result_of_each_range(admin: AnyAdmin) -> None:
     assert nothing == []
 
 
+@pytest.mark.client_only
 async def test_acknowledgements_are_sent_without_commit(admin: AnyAdmin) -> None:
     queue = Queue(admin)
     queue.produce([b"x"])
@@ -175,6 +173,7 @@ async def test_acknowledgements_are_sent_without_commit(admin: AnyAdmin) -> None
         assert [(r.first_offset, r.error) for r in results] == [(0, None)]
 
 
+@pytest.mark.client_only
 async def test_slow_handler_does_not_delay_earlier_acknowledgements(
     admin: AnyAdmin,
 ) -> None:
@@ -194,6 +193,7 @@ async def test_slow_handler_does_not_delay_earlier_acknowledgements(
         assert last_acknowledged() == 39
 
 
+@pytest.mark.client_only
 async def test_repeated_acknowledgement_is_ignored_and_different_one_raises(
     admin: AnyAdmin,
 ) -> None:
@@ -216,6 +216,7 @@ async def test_repeated_acknowledgement_is_ignored_and_different_one_raises(
     assert await remaining_records(queue) == []
 
 
+@pytest.mark.client_only
 async def test_record_is_acknowledged_by_its_own_consumer_only(admin: AnyAdmin) -> None:
     queue = Queue(admin)
     queue.produce([b"x"])
@@ -293,6 +294,7 @@ async def test_batch_is_acknowledged_with_one_call(admin: AnyAdmin) -> None:
     assert await remaining_records(queue) == []
 
 
+@pytest.mark.client_only
 async def test_requesting_next_batch_accepts_previous(
     admin: AnyAdmin,
 ) -> None:
@@ -308,6 +310,7 @@ async def test_requesting_next_batch_accepts_previous(
     assert len(await remaining_records(queue)) == sizes[-1]
 
 
+@pytest.mark.client_only
 async def test_poll_returns_available_records(admin: AnyAdmin) -> None:
     queue = Queue(admin, partitions=2)
     async with queue.consumer() as consumer:
@@ -328,6 +331,7 @@ async def test_poll_returns_available_records(admin: AnyAdmin) -> None:
     assert await remaining_records(queue) == []
 
 
+@pytest.mark.client_only
 async def test_cancelled_poll_loses_no_record(admin: AnyAdmin) -> None:
     queue = Queue(admin)
     seen = []
@@ -343,6 +347,7 @@ async def test_cancelled_poll_loses_no_record(admin: AnyAdmin) -> None:
     assert {record.delivery_count for record in seen} == {1}
 
 
+@pytest.mark.client_only
 async def test_deserializer_error_affects_only_its_record(
     admin: AnyAdmin,
 ) -> None:
@@ -492,6 +497,7 @@ async def test_reopened_consumers_use_deliveries_of_processed_record_only(
 # Members of one group with different settings.
 
 
+@pytest.mark.client_only
 async def test_members_with_different_acknowledgement_modes_share_a_group(
     admin: AnyAdmin,
 ) -> None:
@@ -571,6 +577,7 @@ async def test_extreme_fetch_limits_deliver_all_records(
 # Results of acknowledgements.
 
 
+@pytest.mark.client_only
 async def test_callback_has_the_results_before_commit_returns(admin: AnyAdmin) -> None:
     queue = Queue(admin)
     queue.produce([b"0", b"1"])
@@ -586,6 +593,7 @@ async def test_callback_has_the_results_before_commit_returns(admin: AnyAdmin) -
         assert sum(r.last_offset - r.first_offset + 1 for r in results) == 2
 
 
+@pytest.mark.client_only
 @pytest.mark.parametrize("mode", ["implicit", "explicit"])
 async def test_callback_has_the_last_results_before_aclose_returns(
     admin: AnyAdmin, mode: str
@@ -646,6 +654,7 @@ async def test_renewal_that_the_group_does_not_allow_fails(admin: AnyAdmin) -> N
 # Closed consumers.
 
 
+@pytest.mark.client_only
 async def test_calls_of_a_closed_consumer_raise_and_closing_again_does_nothing(
     admin: AnyAdmin,
 ) -> None:
@@ -665,6 +674,7 @@ async def test_calls_of_a_closed_consumer_raise_and_closing_again_does_nothing(
                 await call()  # type: ignore[operation]
 
 
+@pytest.mark.client_only
 @pytest.mark.parametrize("topics", [[], ["orders"]])
 async def test_consumer_closed_right_after_it_subscribed_closes_at_once(
     admin: AnyAdmin, topics: list[str]

@@ -1,27 +1,22 @@
 """`release(after=…)`: delays within a lock and beyond it, on both brokers."""
 
-from typing import Any, Final
+from typing import Final
 
 import anyio
 import pytest
 
 from sharecons import AcknowledgeResult, AcknowledgeType
-from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.scenarios.embedded_admin import ON_BOTH, AnyAdmin
 from tests.scenarios.queue import Queue, take
 from tests.scenarios.versions import since_4_2
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, ON_BOTH]
 
 RELEASE, RENEW = AcknowledgeType.RELEASE, AcknowledgeType.RENEW
 LOCK: Final = 2.0
 """Seconds; the group's lock duration in tests that outlast it."""
 
 SHORT_LOCK: Final = {"share.record.lock.duration.ms": f"{LOCK * 1000:.0f}"}
-
-
-@pytest.fixture(params=LOOPS)
-def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    return request.param
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
-"""A forbidden topic raises one error and is consumed once it is allowed.
+"""A topic that a real Kafka forbids raises one error, and is consumed once allowed.
 
 The other topic of the subscription is consumed all the time.
+tests/consumer/test_repeated_errors.py has the same on the embedded broker.
 """
 
 import re
@@ -13,10 +14,10 @@ import pytest
 
 from sharecons import ShareConsumer
 from sharecons.errors import AuthorizationError
-from tests.kafka_plugin import HALVES, Admin
+from tests.kafka_plugin import Admin, Kafka
 from tests.waiting import until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.kafka]
 
 PARTITIONS = 5
 OBSERVED_SECONDS = 1.6
@@ -76,17 +77,9 @@ async def run_in_thread(call: Callable[..., Any], *arguments: Any) -> None:
     await anyio.to_thread.run_sync(lambda: call(*arguments))
 
 
-@pytest.fixture(params=HALVES)
-def half(request: pytest.FixtureRequest) -> str:
-    found: str = request.param
-    return {"kafka": "real_kafka", "embedded": "embedded_kafka"}[found]
-
-
-@pytest.fixture(params=["one broker", "three brokers"])
-def brokers(half: str, request: pytest.FixtureRequest) -> Admin:
-    name = half if request.param == "one broker" else f"{half}3"
-    found: Admin = request.getfixturevalue(name).admin
-    return found
+@pytest.fixture
+def brokers(real_kafka3: Kafka) -> Admin:
+    return real_kafka3.admin
 
 
 ACL_CHANGES = {
@@ -150,39 +143,18 @@ async def test_topic_forbidden_repeatedly_raises_once_each_time(
         tasks.cancel_scope.cancel()
 
 
-async def test_two_forbidden_topics_raise_two_errors(
-    admin: Admin, acl_changes: Any
-) -> None:
-    forbid, allow = acl_changes
-    secrets = [admin.create_topic(partitions=PARTITIONS) for _ in range(2)]
+async def test_two_forbidden_topics_raise_two_errors(brokers: Admin) -> None:
+    secrets = [brokers.create_topic(partitions=PARTITIONS) for _ in range(2)]
     for secret in secrets:
-        forbid(admin, secret)
-    reader = Reader(admin, *secrets)
+        brokers.deny_topic(secret)
+    reader = Reader(brokers, *secrets)
     async with reader.consumer, anyio.create_task_group() as tasks:
         tasks.start_soon(reader.read)
         await until(lambda: len(reader.errors) == 2)  # a new Kafka admits slowly
         await reader.observe()
         assert sorted(reader.errors) == sorted(secrets)
 
-        await run_in_thread(allow, admin, secrets[0])
+        await run_in_thread(brokers.allow_topic, secrets[0])
         await reader.consume_from_all_partitions(secrets[0], b"first")
-        assert len(reader.errors) == 2
-        tasks.cancel_scope.cancel()
-
-
-async def test_new_subscription_raises_error_again(
-    admin: Admin, acl_changes: Any
-) -> None:
-    secret = admin.create_topic(partitions=PARTITIONS)
-    public = admin.create_topic(partitions=PARTITIONS)
-    acl_changes[0](admin, secret)
-    reader = Reader(admin, secret)
-    async with reader.consumer, anyio.create_task_group() as tasks:
-        tasks.start_soon(reader.read)
-        await until(lambda: len(reader.errors) == 1)
-        reader.consumer.subscribe(secret, public)
-        await until(lambda: len(reader.errors) == 2)
-        await reader.consume_from_all_partitions(public, b"public")
-        await reader.observe()
         assert len(reader.errors) == 2
         tasks.cancel_scope.cancel()

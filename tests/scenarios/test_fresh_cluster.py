@@ -6,19 +6,16 @@ from sharecons import ShareConsumer
 from sharecons.protocol.codes import Code
 from sharecons.testing.kafka import KafkaCluster
 from tests.kafka_plugin import VERSION, Admin
+from tests.scenarios.embedded_admin import ON_ASYNCIO
 from tests.scenarios.raw import RawMember
 from tests.scenarios.repeating import repeat
 
 pytestmark = [
     pytest.mark.anyio,
+    ON_ASYNCIO,
     pytest.mark.kafka,
     pytest.mark.slow("starts a Kafka cluster"),
 ]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 async def test_group_has_no_coordinator_until_find_coordinator_request() -> None:

@@ -9,16 +9,11 @@ from sharecons import ShareConsumer
 from sharecons.net.io.transport import FrameTransport, TcpNetwork
 from sharecons.protocol.partitions import Endpoint
 from sharecons.wire.codec.api import Frame
-from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.scenarios.embedded_admin import ON_BOTH, AnyAdmin
 from tests.scenarios.queue import Queue
 from tests.scenarios.versions import since_4_2
 
-pytestmark = [pytest.mark.anyio, since_4_2]
-
-
-@pytest.fixture(params=LOOPS)
-def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    return request.param
+pytestmark = [pytest.mark.anyio, ON_BOTH, since_4_2]
 
 
 @pytest.fixture
@@ -73,7 +68,11 @@ async def process(
         # Half of the lock, 1.5 s, holds 150 records of 10 ms: the ratio of a 0.1 s
         # handler to the default lock of 30 s. Two small fetches come first.
         pytest.param(0.01, 3, 600, 12_000, id="150 records in half of the lock"),
-        pytest.param(0.1, 3, 105, 100_000, id="15 records in half of the lock"),
+        pytest.param(
+            *(0.1, 3, 105, 100_000),
+            id="15 records in half of the lock",
+            marks=pytest.mark.client_only,
+        ),
     ],
 )
 async def test_fetch_size_is_limited_by_half_of_lock_duration(

@@ -15,16 +15,12 @@ from sharecons.inspection.preflight import check_cluster
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka import KafkaCluster
 from tests.kafka_plugin import HALVES, VERSION, Admin
+from tests.scenarios.embedded_admin import ON_ASYNCIO
 from tests.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow("starts a Kafka cluster")]
+pytestmark = [pytest.mark.anyio, ON_ASYNCIO, pytest.mark.slow("starts a Kafka cluster")]
 
 StartBroker = Callable[[Mapping[str, str]], AbstractContextManager[str]]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @contextmanager

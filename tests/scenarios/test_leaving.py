@@ -6,18 +6,15 @@ import pytest
 
 from sharecons.admin import ShareGroupAdmin
 from tests.kafka_plugin import Admin, Kafka
+from tests.scenarios.embedded_admin import ON_ASYNCIO
 from tests.scenarios.queue import Queue, take
 
 pytestmark = [
     pytest.mark.anyio,
+    ON_ASYNCIO,
     pytest.mark.slow("a broker is stopped and started again"),
     pytest.mark.timeout(120),
 ]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 async def test_member_that_closes_after_its_coordinator_stopped_leaves_the_group(

@@ -8,16 +8,11 @@ import pytest
 
 from sharecons.protocol.fetch.partition_rotation import PART_SIZE
 from sharecons.testing.broker.codec import decode_request
-from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.scenarios.embedded_admin import ON_BOTH, AnyAdmin
 from tests.scenarios.queue import Queue, remaining_records
 from tests.scenarios.watched import WatchedNetwork
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=LOOPS)
-def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    return request.param
+pytestmark = [pytest.mark.anyio, ON_BOTH]
 
 
 @pytest.fixture

@@ -1,22 +1,16 @@
 """Topics that do not exist yet, or are deleted while they are consumed."""
 
 import logging
-from typing import Any
 
 import anyio
 import pytest
 
 from sharecons import ShareConsumer
-from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.scenarios.embedded_admin import ON_BOTH, AnyAdmin
 from tests.scenarios.queue import Queue, take
 from tests.waiting import until
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=LOOPS)
-def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    return request.param
+pytestmark = [pytest.mark.anyio, ON_BOTH]
 
 
 @pytest.fixture

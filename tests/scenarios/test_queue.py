@@ -1,18 +1,11 @@
 """The helpers of `queue`, on both brokers."""
 
-from typing import Any
-
 import pytest
 
-from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.scenarios.embedded_admin import ON_BOTH, AnyAdmin
 from tests.scenarios.queue import Queue, offsets, remaining_records
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=LOOPS)
-def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    return request.param
+pytestmark = [pytest.mark.anyio, ON_BOTH]
 
 
 async def test_remaining_records_are_returned_once_even_if_their_locks_end(

@@ -6,19 +6,14 @@ import pytest
 
 from sharecons import Record, Retry, RetryPolicy, RetryTopic
 from tests.scenarios.dead_letter_setup import Setup
-from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.scenarios.embedded_admin import ON_BOTH, AnyAdmin
 from tests.scenarios.share_workers import wait_until_settled
 from tests.scenarios.versions import since_4_3
 from tests.waiting import until
 
-pytestmark = [pytest.mark.anyio, since_4_3, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, ON_BOTH, since_4_3, pytest.mark.timeout(60)]
 
 SKIPPED = "a copy of another group in a retry topic is accepted without a call"
-
-
-@pytest.fixture(params=LOOPS)
-def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    return request.param
 
 
 @pytest.mark.parametrize("has_one_source", [True, False])

@@ -15,11 +15,13 @@ import pytest
 
 from tests.kafka_plugin import Admin
 from tests.scenarios.dead_letter_setup import LIMIT_2, Setup, archived_offsets
+from tests.scenarios.embedded_admin import ON_ASYNCIO
 from tests.scenarios.versions import since_4_3
 from tests.waiting import until, until_true
 
 pytestmark = [
     pytest.mark.anyio,
+    ON_ASYNCIO,
     since_4_3,
     pytest.mark.timeout(60),
     pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals"),
@@ -33,11 +35,6 @@ STARTS = 30.0
 """Seconds in which a program starts."""
 
 PROGRAM = "tests.scenarios.stopped_process_program"
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @contextmanager

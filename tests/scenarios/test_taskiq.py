@@ -17,11 +17,17 @@ pytest.importorskip("taskiq", reason="needs sharecons[taskiq]")
 from sharecons.taskiq import ShareGroupBroker
 from tests.complete_lines import complete_lines
 from tests.kafka_plugin import Admin
+from tests.scenarios.embedded_admin import ON_ASYNCIO
 from tests.scenarios.queue import Queue, remaining_records, take
 from tests.scenarios.versions import since_4_2
 from tests.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow("starts processes"), since_4_2]
+pytestmark = [
+    pytest.mark.anyio,
+    ON_ASYNCIO,
+    pytest.mark.slow("starts processes"),
+    since_4_2,
+]
 
 LOCK = 2.0
 CONFIG = {
@@ -29,11 +35,6 @@ CONFIG = {
     "share.session.timeout.ms": "6000",
     "share.heartbeat.interval.ms": "2000",
 }
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from sharecons.metrics import METRICS, ApplicationMetric, MetricName
 from sharecons.testing import EmbeddedBroker
 from tests.broker.java_tools import JavaTools
 from tests.kafka_plugin import Admin
+from tests.scenarios.embedded_admin import ON_ASYNCIO
 from tests.scenarios.push_recorder import (
     RecordedPush,
     TelemetryKafka,
@@ -23,17 +24,13 @@ from tests.waiting import until
 
 pytestmark = [
     pytest.mark.anyio,
+    ON_ASYNCIO,
     pytest.mark.kafka,
     pytest.mark.slow("starts a Kafka cluster with a reporter"),
 ]
 
 INTERVAL: Final = 0.5
 DEPTH: Final = ApplicationMetric(name="com.example.depth", read=lambda: 3)
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture(scope="module")

@@ -5,21 +5,14 @@ member has to forget it in the same request, or the broker would go on to delive
 partition to a member that does not read it.
 """
 
-from typing import Any
-
 import pytest
 
-from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.scenarios.embedded_admin import ON_BOTH, AnyAdmin
 from tests.scenarios.queue import Queue, take
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, ON_BOTH]
 
 BACKLOG = 2_000
-
-
-@pytest.fixture(params=LOOPS)
-def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    return request.param
 
 
 async def test_record_released_after_unsubscribing_goes_to_another_member(

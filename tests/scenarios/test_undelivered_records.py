@@ -17,12 +17,12 @@ import trio
 from sharecons import Record, RetryPolicy
 from sharecons.testing.virtual_time import VirtualTimeLoop
 from tests.scenarios.dead_letter_setup import LIMIT_2, Setup, archived_offsets
-from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.scenarios.embedded_admin import ON_BOTH, AnyAdmin
 from tests.scenarios.interrupted_network import InterruptedNetwork
 from tests.scenarios.versions import since_4_3
 from tests.waiting import until
 
-pytestmark = [pytest.mark.anyio, since_4_3, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, ON_BOTH, since_4_3, pytest.mark.timeout(60)]
 
 LOCK = 1.0
 CONFIG = {**LIMIT_2, "share.record.lock.duration.ms": "1000"}
@@ -32,11 +32,6 @@ WARM_UP, FEW = 40, 8
 """Records after which a client fetches FEW in one response."""
 
 LAST = [*range(WARM_UP, WARM_UP + FEW)]
-
-
-@pytest.fixture(params=LOOPS)
-def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    return request.param
 
 
 @pytest.fixture
@@ -223,12 +218,10 @@ class Working:
             self.client.resume(self.setup.queue.topic)
 
 
-CLIENTS = pytest.mark.parametrize(
-    "client", ["worker", "worker without a queue", "consumer"]
-)
+WITHOUT_QUEUE = pytest.param("worker without a queue", marks=pytest.mark.client_only)
 
 
-@CLIENTS
+@pytest.mark.parametrize("client", ["worker", WITHOUT_QUEUE, "consumer"])
 @pytest.mark.parametrize("way", ["respond_late", "block", "pause", "pause_and_cut"])
 async def test_last_delivery_that_ends_in_the_buffer_is_a_dead_letter_or_logged(
     admin: AnyAdmin, caplog: pytest.LogCaptureFixture, client: str, way: str
@@ -241,7 +234,7 @@ async def test_last_delivery_that_ends_in_the_buffer_is_a_dead_letter_or_logged(
     await working.check(client, caplog)
 
 
-@pytest.mark.parametrize("client", ["worker", "worker without a queue"])
+@pytest.mark.parametrize("client", ["worker", WITHOUT_QUEUE])
 async def test_last_delivery_that_ends_in_the_worker_is_a_dead_letter_or_logged(
     admin: AnyAdmin, caplog: pytest.LogCaptureFixture, client: str
 ) -> None:

@@ -23,12 +23,11 @@ from sharecons import (
 from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.worker.machine import window
 from tests.kafka_plugin import Admin
-from tests.scenarios.queue import Queue
+from tests.scenarios.queue import Queue, unsettled
 from tests.scenarios.record_plans import NEVER_DONE, plan_of
 from tests.scenarios.share_workers import (
     Position,
     all_records,
-    unsettled,
     wait_until_settled,
 )
 from tests.scenarios.versions import since_4_2

@@ -9,28 +9,23 @@ import pytest
 from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.testing import EmbeddedBroker
 from tests.kafka_plugin import EmbeddedCluster, Kafka
-from tests.scenarios.queue import Queue
+from tests.scenarios.embedded_admin import ON_ASYNCIO
+from tests.scenarios.queue import Queue, unsettled
 from tests.scenarios.share_workers import (
     Entry,
     Position,
     WorkerProcesses,
-    unsettled,
     wait_until_settled,
 )
 from tests.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow("starts processes")]
+pytestmark = [pytest.mark.anyio, ON_ASYNCIO, pytest.mark.slow("starts processes")]
 
 FAILS_ONCE_LATER = 4
 """A number whose plan is "wait"."""
 
 NEVER_DONE = 7
 """A number whose plan is "dead letter"."""
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 class Setup:

@@ -11,18 +11,18 @@ import pytest
 
 from sharecons.copies.dead_letter_headers import read_origin
 from tests.kafka_plugin import Admin
-from tests.scenarios.queue import Queue
+from tests.scenarios.embedded_admin import ON_ASYNCIO
+from tests.scenarios.queue import Queue, unsettled
 from tests.scenarios.record_plans import NEVER_DONE, plan_of
 from tests.scenarios.share_workers import (
     Position,
     WorkerProcesses,
     all_records,
-    unsettled,
     wait_until_settled,
 )
 from tests.scenarios.versions import since_4_2
 
-pytestmark = [pytest.mark.anyio, since_4_2]
+pytestmark = [pytest.mark.anyio, ON_ASYNCIO, since_4_2]
 
 log = logging.getLogger(__name__)
 
@@ -38,11 +38,6 @@ PER_KILL = 150
 
 LIFE = 1.2
 """The maximum of seconds between the first handler of a process and its end."""
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 class KilledWorker:

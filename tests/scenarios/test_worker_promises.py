@@ -4,9 +4,6 @@ A record leaves the group only by success, by Reject, or with a confirmed dead l
 tests/worker/test_worker_promises.py has the promises about logs and threads.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -14,9 +11,7 @@ import pytest
 
 from sharecons import (
     BatchHandler,
-    DeadLetter,
     Record,
-    Reject,
     RetryPolicy,
     RetryTopic,
     ShareGroupAdmin,
@@ -30,22 +25,16 @@ from sharecons.copies.dead_letter_headers import (
 )
 from sharecons.dead_letters import DeadLetters
 from sharecons.net.io.transport import TcpNetwork
-from tests.hostile import Invalid, NoAttributes, nested_groups, no_name
 from tests.killable_network import KillableNetwork
 from tests.scenarios.dead_letter_setup import LIMIT_2, Setup
-from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.scenarios.embedded_admin import ON_BOTH, AnyAdmin
 from tests.scenarios.versions import since_4_3
 from tests.waiting import until
 from tests.worker.working import Handled
 
-pytestmark = [pytest.mark.anyio, since_4_3, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, ON_BOTH, since_4_3, pytest.mark.timeout(60)]
 
 ONCE = RetryPolicy(max_attempts=1)
-
-
-@pytest.fixture(params=LOOPS)
-def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    return request.param
 
 
 @pytest.fixture
@@ -79,6 +68,7 @@ async def test_handler_that_hangs_is_a_dead_letter_after_its_attempts(
     assert "sleep_forever" in origin.traceback
 
 
+@pytest.mark.client_only
 async def test_batch_handler_that_hangs_is_retried_and_dead_lettered(
     admin: AnyAdmin,
 ) -> None:
@@ -165,6 +155,7 @@ async def test_error_that_stops_the_worker_on_the_last_delivery_is_a_dead_letter
     await setup.wait_until_settled()
 
 
+@pytest.mark.client_only
 async def test_undeserializable_record_is_released_until_it_is_a_dead_letter(
     admin: AnyAdmin,
 ) -> None:
@@ -232,6 +223,7 @@ async def test_lock_that_ends_on_the_last_delivery_is_a_dead_letter(
     assert "its lock was lost on its last delivery" == origin.reason
 
 
+@pytest.mark.client_only
 async def test_record_delivered_more_often_than_its_attempts_is_not_handled(
     admin: AnyAdmin,
 ) -> None:
@@ -272,6 +264,7 @@ async def test_dead_letter_that_its_topic_cannot_take_is_held(
         await until(lambda: handled.calls == [b"a"])
 
 
+@pytest.mark.client_only
 async def test_dead_letter_does_not_return_to_its_topic(
     admin: AnyAdmin, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -307,6 +300,7 @@ async def fail(record: Record[Any, Any]) -> None:
     raise ValueError("bad")
 
 
+@pytest.mark.client_only
 async def test_record_with_forged_headers_of_a_dead_letter_is_dead_lettered(
     admin: AnyAdmin,
 ) -> None:
@@ -323,6 +317,7 @@ async def test_record_with_forged_headers_of_a_dead_letter_is_dead_lettered(
     ]
 
 
+@pytest.mark.client_only
 async def test_dead_letter_that_is_written_back_by_hand_is_dead_lettered_each_time(
     admin: AnyAdmin,
 ) -> None:
@@ -343,6 +338,7 @@ async def test_dead_letter_that_is_written_back_by_hand_is_dead_lettered_each_ti
     ]
 
 
+@pytest.mark.client_only
 async def test_dead_letter_of_a_dead_letter_keeps_its_first_origin(
     admin: AnyAdmin,
 ) -> None:
@@ -378,6 +374,7 @@ async def test_dead_letter_on_its_last_delivery_returns_to_its_topic(
     assert (setup.dead, 2) == (origin.topic, origin.delivery_count)
 
 
+@pytest.mark.client_only
 async def test_dead_letter_of_a_redriven_record_names_its_first_origin(
     admin: AnyAdmin,
 ) -> None:
@@ -403,6 +400,7 @@ async def test_dead_letter_of_a_redriven_record_names_its_first_origin(
     ]
 
 
+@pytest.mark.client_only
 async def test_forged_first_origin_is_named_and_decides_nothing(
     admin: AnyAdmin,
 ) -> None:
@@ -438,96 +436,3 @@ async def test_record_that_waits_when_the_worker_stops_moves_once(
     assert (1, 0) == (worker.stats.moved, worker.stats.released)
     setup.dead = retry_topic
     assert [0] == [copy.offset for copy in await setup.letters()]
-
-
-class Falsy(Exception):
-    def __bool__(self) -> bool:
-        return False
-
-
-class Unreadable(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("no text")
-
-
-def numbers(record: Any) -> Iterator[int]:
-    yield 1
-
-
-def raising(error: Exception) -> Callable[[Record[Any, Any]], Awaitable[object]]:
-    async def handle(record: Record[Any, Any]) -> None:
-        raise error
-
-    return handle
-
-
-async def fail_falsely(batch: Any) -> None:
-    for record in batch:
-        batch.fail(record, Falsy())
-
-
-@pytest.mark.parametrize(
-    ("handler", "letters"),
-    [
-        (raising(Falsy()), 1),
-        (BatchHandler(fail_falsely, max_records=1, max_wait=0.0), 1),
-        (lambda record: numbers(record), 1),
-        (raising(Unreadable()), 1),
-        (raising(DeadLetter(Unreadable())), 1),
-        (raising(DeadLetter(400)), 1),
-        (raising(Reject(b"bytes")), 0),
-        (raising(Invalid()), 1),
-        (raising(NoAttributes()), 1),
-        (raising(no_name()), 1),
-        (raising(nested_groups()), 1),
-    ],
-    ids=[
-        "falsy",
-        "falsy-in-batch",
-        "generator",
-        "unreadable",
-        "unreadable-reason",
-        "number",
-        "bytes",
-        "no-init",
-        "no-attributes",
-        "no-name",
-        "nested",
-    ],
-)
-async def test_failure_without_truth_or_text_accepts_nothing(
-    admin: AnyAdmin, handler: Any, letters: int
-) -> None:
-    setup = Setup(admin)
-    setup.queue.produce([b"a"])
-
-    async with setup.working(handler, retry=ONCE) as worker:
-        await setup.wait_until_settled()
-
-    assert 0 == worker.stats.accepted
-    assert letters == len(await setup.origins()) == worker.stats.dead_lettered
-    assert 1 - letters == worker.stats.rejected
-
-
-async def test_handler_that_cancels_its_task_does_not_end_the_worker(
-    admin: AnyAdmin, anyio_backend_name: str
-) -> None:
-    if anyio_backend_name != "asyncio":
-        pytest.skip("a task of trio cannot be cancelled")
-    setup = Setup(admin)
-    setup.queue.produce([b"%d" % number for number in range(10)])
-
-    async def cancel_itself(record: Record[Any, Any]) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        if record.value == b"3":
-            task.cancel()
-            with suppress(TimeoutError):
-                await anyio.sleep_forever()
-
-    async with setup.working(cancel_itself, concurrency=2, retry=ONCE):
-        await setup.wait_until_settled()
-
-    (origin,) = await setup.origins()
-    assert 3 == origin.offset
-    assert "RuntimeError: the handler cancelled its own task" in origin.reason

@@ -6,21 +6,15 @@ from typing import Any
 import anyio
 import pytest
 
-from sharecons import DeadLetter, Record, RetryTopic, ShareWorker
+from sharecons import Record, ShareWorker
 from sharecons.admin import ConfigEntry, ShareGroupAdmin
 from sharecons.config.not_given import NOT_GIVEN
-from sharecons.errors import BrokerError, ConfigurationError
-from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.scenarios.embedded_admin import ON_BOTH, AnyAdmin
 from tests.waiting import until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, ON_BOTH]
 
 RESET = "share.auto.offset.reset"
-
-
-@pytest.fixture(params=LOOPS)
-def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    return request.param
 
 
 @pytest.fixture
@@ -52,8 +46,6 @@ class Start:
 
     async def handle(self, record: Record[bytes, bytes]) -> None:
         self.handled.append(record.value)
-        if record.value == b"bad":
-            raise DeadLetter("bad")
 
     async def run(self, worker: ShareWorker[Any, Any], until_handled: bytes) -> None:
         with anyio.fail_after(60):
@@ -79,6 +71,7 @@ async def test_new_group_of_a_worker_starts_at_the_beginning(admin: AnyAdmin) ->
     assert ("earliest", False) == (entry.value, entry.is_default)
 
 
+@pytest.mark.client_only
 async def test_group_with_another_config_starts_at_the_beginning(
     admin: AnyAdmin,
 ) -> None:
@@ -87,76 +80,6 @@ async def test_group_with_another_config_starts_at_the_beginning(
     admin.produce(start.topic, [b"early"], partition=1)
 
     await start.run(start.worker(), b"early")
-
-
-async def test_value_of_the_group_is_kept_by_a_worker(admin: AnyAdmin) -> None:
-    start = Start(admin)
-    admin.set_group_config(start.group, {RESET: "by_duration:PT1H"})
-    admin.produce(start.topic, [b"early"], partition=1)
-
-    await start.run(start.worker(), b"early")
-
-    assert "by_duration:PT1H" == (await start.configs())[RESET].value
-
-
-async def test_retry_topics_of_a_group_that_starts_at_the_end_are_an_error(
-    admin: AnyAdmin,
-) -> None:
-    start = Start(admin)
-    retry = admin.create_topic(name=f"{start.topic}.retry")
-    worker = start.worker(None, retry_topics=[RetryTopic(retry, 60.0)])
-
-    with pytest.raises(ConfigurationError, match="sharecons groups configure"):
-        await worker.run()
-
-
-async def test_missing_dead_letter_topic_is_an_error(admin: AnyAdmin) -> None:
-    start = Start(admin)
-
-    with pytest.raises(BrokerError, match="does not exist; .* --partitions 2 --config"):
-        await start.worker(dead_letter=f"{start.topic}.dead").run()
-
-
-async def test_dead_letter_topic_that_takes_smaller_records_is_an_error(
-    admin: AnyAdmin,
-) -> None:
-    start = Start(admin)
-    dead = admin.create_topic(
-        name=f"{start.topic}.dead", config={"max.message.bytes": "1000"}
-    )
-
-    with pytest.raises(ConfigurationError, match=r"max.message.bytes=1000, less than"):
-        await start.worker(dead_letter=dead).run()
-
-
-async def test_created_topics_have_the_partitions_and_retention_of_the_source(
-    admin: AnyAdmin,
-) -> None:
-    start = Start(admin)
-    dead, retry = f"{start.topic}.dead", f"{start.topic}.retry"
-    admin.produce(start.topic, [b"bad"])
-    worker = start.worker(
-        create_topics=True, dead_letter=dead, retry_topics=[RetryTopic(retry, 60.0)]
-    )
-
-    with anyio.fail_after(60):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(worker.run)
-            await until(lambda: worker.stats.dead_lettered == 1, within=30)
-            worker.stop()
-
-    async with ShareGroupAdmin(
-        bootstrap_servers=admin.bootstrap_servers, network=admin.network
-    ) as client:
-        described = await client.describe_topics(dead, retry)
-        configs = await client.describe_topic_configs(dead, retry, start.topic)
-    size = int(configs[start.topic].value["max.message.bytes"].value or "")
-    for name in (dead, retry):
-        assert 2 == len(described[name].value.partitions)
-        entries = configs[name].value
-        assert "7200000" == entries["retention.ms"].value
-        assert str(size + 16384) == entries["max.message.bytes"].value
-        assert "delete" == entries["cleanup.policy"].value
 
 
 async def test_group_that_starts_at_the_end_logs_the_records_that_it_skips(
@@ -179,6 +102,7 @@ async def test_group_that_starts_at_the_end_logs_the_records_that_it_skips(
     assert "records=11 " in event.getMessage()
 
 
+@pytest.mark.client_only
 async def test_group_that_has_read_the_topic_logs_no_skipped_records(
     admin: AnyAdmin, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from tests.kafka_plugin import Admin
+from tests.scenarios.embedded_admin import ON_ASYNCIO
 from tests.scenarios.queue import Queue, remaining_records
 from tests.scenarios.share_workers import Position, WorkerProcesses
 from tests.scenarios.versions import since_4_2
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow("starts a process"), since_4_2]
+pytestmark = [
+    pytest.mark.anyio,
+    ON_ASYNCIO,
+    pytest.mark.slow("starts a process"),
+    since_4_2,
+]
 
 RECORDS = 3000
 PARTITIONS = 3
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """The loop of the test; the loop of the worker is a parameter."""
-    return "asyncio"
 
 
 @pytest.fixture

@@ -57,9 +57,16 @@ def failing_at(
     return handle
 
 
+class Falsy(Exception):
+    def __bool__(self) -> bool:
+        return False
+
+
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
+        (Falsy, "failed after 2 attempts: Falsy"),
+        (lambda: DeadLetter(400), "400"),  # type: ignore[arg-type]
         (Invalid, "Invalid: no such customer"),
         (NoText, "failed after 2 attempts: NoText: <NoText: its text raised "),
         (NoAttributes, "failed after 2 attempts: NoAttributes: bad"),
@@ -91,12 +98,13 @@ async def test_hostile_exception_is_one_dead_letter_and_the_worker_goes_on(
     )
 
 
-async def test_reject_of_a_subclass_without_init_rejects_one_record(
-    broker: MemoryBroker,
+@pytest.mark.parametrize("make", [Unwanted, lambda: Reject(b"bytes")])  # type: ignore[arg-type]
+async def test_reject_without_init_or_text_rejects_one_record(
+    broker: MemoryBroker, make: Callable[[], BaseException]
 ) -> None:
     broker.produce("orders", VALUES)
 
-    async with working(broker, failing_at(3, Unwanted), dead_letter=DEAD) as worker:
+    async with working(broker, failing_at(3, make), dead_letter=DEAD) as worker:
         await until(lambda: settled(broker, 10))
 
     assert (9, 1) == (worker.stats.accepted, worker.stats.rejected)
@@ -118,7 +126,7 @@ async def test_decision_without_init_that_quotes_its_record_is_not_logged(
     assert "planted" not in caplog.text
 
 
-@pytest.mark.parametrize("make", [NoAttributes, no_name, nested_groups, Invalid])
+@pytest.mark.parametrize("make", [Falsy, NoAttributes, no_name, nested_groups, Invalid])
 async def test_hostile_exception_in_a_batch_concerns_one_record(
     broker: MemoryBroker, make: Callable[[], Exception]
 ) -> None:
