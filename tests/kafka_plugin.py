@@ -379,6 +379,17 @@ class Admin:
         raise AssertionError(f"no broker of {self.bootstrap_servers} can be reached")
 
 
+class EmbeddedAdmin(Admin):
+    """Administration of embedded brokers."""
+
+    def __init__(self, broker: EmbeddedBroker) -> None:
+        super().__init__(broker.bootstrap_servers)
+        self._broker = broker
+
+    def move_leader(self, topic: str, partition: int, node_id: int) -> None:
+        self._broker.move_leader(topic, partition, node_id)
+
+
 class EmbeddedCluster:
     """Embedded brokers with the methods of `KafkaCluster` that tests use."""
 
@@ -514,9 +525,9 @@ def _heal_kafka3(request: pytest.FixtureRequest) -> Iterator[None]:
                 cluster.start_broker(*missing)
 
 
-def _of(cluster: KafkaCluster | EmbeddedCluster, version: str = VERSION) -> Kafka:
+def _of(cluster: KafkaCluster) -> Kafka:
     servers = cluster.bootstrap_servers
-    return Kafka(servers, Admin(servers), cluster, version)
+    return Kafka(servers, Admin(servers), cluster)
 
 
 FAST_ASSIGNMENT: Final = {"group.share.assignment.interval.ms": "100"}
@@ -528,7 +539,8 @@ def _embedded(brokers: int) -> Iterator[Kafka]:
     with EmbeddedBroker(
         brokers=brokers, settings={**TEST_SETTINGS, **FAST_ASSIGNMENT}
     ) as broker:
-        yield _of(EmbeddedCluster(broker), EMBEDDED)
+        admin, cluster = EmbeddedAdmin(broker), EmbeddedCluster(broker)
+        yield Kafka(broker.bootstrap_servers, admin, cluster, EMBEDDED)
 
 
 @contextmanager

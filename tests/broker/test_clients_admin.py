@@ -5,7 +5,6 @@ from confluent_kafka import (
     ConsumerGroupState,
     ConsumerGroupTopicPartitions,
     ConsumerGroupType,
-    ElectionType,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -370,11 +369,3 @@ def test_acls_are_created_enforced_described_and_deleted(admin, clients, topic):
         lambda: not result_of(admin.describe_acls(everything)), what="they are gone"
     )
     read(consumer, 9)
-
-
-def test_election_with_preferred_leader_is_not_needed(admin, topic):
-    where = [TopicPartition(topic, 0)]
-    result = result_of(admin.elect_leaders(ElectionType.PREFERRED, where))
-
-    (error,) = result.values()
-    assert KafkaError.ELECTION_NOT_NEEDED == error.code()

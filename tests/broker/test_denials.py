@@ -108,32 +108,6 @@ class TestDeniedCluster:
         assert [error] == [each.error_code.name for each in deleted]
         assert cluster.authorizer.denies("ALTER", "CLUSTER", "kafka-cluster")
 
-    def test_elections_and_reassignments_are_rejected(self, cluster):
-        elected = call_api(
-            cluster,
-            "elect_leaders",
-            2,
-            topic_partitions=[{"topic": "t", "partitions": (0,)}],
-        )
-        partition = {"partition_index": 0, "replicas": (2,)}
-        reassigned = call_api(
-            cluster,
-            "alter_partition_reassignments",
-            1,
-            topics=[{"name": "t", "partitions": [partition]}],
-        )
-
-        listed = call_api(cluster, "list_partition_reassignments", 0, topics=None)
-
-        error = "cluster_authorization_failed"
-        assert error == listed.error_code.name
-        assert error == elected.error_code.name
-        (result,) = elected.replica_election_results[0].partition_result
-        assert error == result.error_code.name
-        assert error == reassigned.error_code.name
-        assert error == reassigned.responses[0].partitions[0].error_code.name
-        assert [1] == cluster.topics.by_name("t").partitions[0].replicas
-
     def test_authorized_operations_are_empty(self, cluster):
         flags = {"include_cluster_authorized_operations": True}
         described = call_api(cluster, "describe_cluster", 1, **flags)

@@ -158,6 +158,17 @@ def test_aborted_transactions_are_listed(talk):
     assert talk.read(place).aborted_transactions is None
 
 
+def test_fetch_opens_no_session():
+    embedded = Embedded()
+    talk, place = Talk(embedded), new_topic(embedded)
+
+    opening = talk.fetch((place, 0, 0), session_epoch=0)
+    continuing = talk.fetch(session_id=7, session_epoch=1)
+
+    assert (0, [(0, "none", [])]) == (opening.session_id, parts(opening))
+    assert "fetch_session_id_not_found" == continuing.error_code.name
+
+
 def test_old_leader_returns_the_new_leader():
     embedded = Embedded(brokers=2)
     embedded.cluster.add_topic("t", [[1, 2]], {})

@@ -12,7 +12,7 @@ from sharecons.testing.broker.codec import ErrorCode, Header
 from sharecons.testing.broker.context import ClientDisconnectedError, Context
 from sharecons.testing.broker.coordinators import GROUP
 from sharecons.testing.broker.errors import GroupError
-from sharecons.testing.broker.groups.checks import wait_for_reply
+from sharecons.testing.broker.group_checks import wait_for_reply
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.hangs import Pause
 from sharecons.testing.broker.signals import Signal

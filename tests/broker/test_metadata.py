@@ -248,25 +248,3 @@ def test_controllers_endpoint_type_is_rejected(cluster, endpoint_type, code):
     response = call_api(cluster, "describe_cluster", 1, endpoint_type=endpoint_type)
 
     assert (code, ()) == (response.error_code.name, response.brokers)
-
-
-@pytest.mark.parametrize("version", range(1, 6))
-def test_log_dirs_have_sizes_of_local_partitions(cluster, version):
-    cluster.add_topic("here", [[1], [2], [1, 2]])
-    topics = [
-        {"topic": "here", "partitions": (0, 1)},
-        {"topic": "no", "partitions": ()},
-    ]
-    (every,) = call_api(cluster, "describe_log_dirs", version, topics=None).results
-    (some,) = call_api(cluster, "describe_log_dirs", version, topics=topics).results
-
-    def reported(result):
-        return {
-            topic.name: [
-                (each.partition_index, each.partition_size) for each in topic.partitions
-            ]
-            for topic in result.topics
-        }
-
-    assert {"t": [(0, 0)], "here": [(0, 0), (2, 0)]} == reported(every)
-    assert {"here": [(0, 0)]} == reported(some)

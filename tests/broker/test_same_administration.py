@@ -56,17 +56,6 @@ def create_partitions(name, count, *replicas):
     return "create_partitions", 3, {"topics": [topic], **SOON}
 
 
-def reassign(name, index, replicas, **values):
-    partition = {"partition_index": index, "replicas": replicas}
-    topics = [{"name": name, "partitions": [partition]}]
-    return "alter_partition_reassignments", 1, {"topics": topics, **values}
-
-
-def elect(name, *partitions, kind=0):
-    topics = [{"topic": name, "partitions": partitions}]
-    return "elect_leaders", 2, {"topic_partitions": topics, "election_type": kind}
-
-
 def delete_topics(*names):
     topics = [{"name": name, "topic_id": None} for name in names]
     return "delete_topics", 6, {"topics": topics, **SOON}
@@ -128,21 +117,6 @@ def requests(own):
         yield create_partitions(alone, count, *replicas)
     yield create_partitions(f"{own}-nope", 3)
     yield metadata(alone)
-
-    for replicas in (None, [9], [1, 1], []):
-        yield reassign(topic, 0, replicas)
-    yield reassign(topic, 0, [1], allow_replication_factor_change=False)
-    yield reassign(topic, 9, [1])
-    yield reassign(topic, 0, [1, 3])
-    yield metadata(topic)
-    yield elect(topic, 0, 1, 9)
-    yield metadata(topic)
-    yield elect(topic, 0, kind=1)
-    yield elect(topic, 0, kind=5)
-    yield reassign(topic, 0, [2, 3])
-    yield metadata(topic)
-    yield reassign(topic, 0, [2])
-    yield metadata(topic)
 
     for rule in ({"operation": 3}, {"operation": 4, "permission": 3}, {"pattern": 4}):
         yield create_acl(topic, **rule)

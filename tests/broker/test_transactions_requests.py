@@ -167,31 +167,6 @@ def test_unknown_partition_prevents_adding_others(talk):
     )
 
 
-def test_brokers_add_and_verify_in_batches(talk):
-    place = new_topic(talk.either, partitions=2)
-    tx, producer = talk.begin()
-
-    def added(partitions, verify_only):
-        transaction = {
-            "transactional_id": tx,
-            "producer_id": producer[0],
-            "producer_epoch": producer[1],
-            "verify_only": verify_only,
-            "topics": [{"name": place.name, "partitions": partitions}],
-        }
-        response = talk.request("add_partitions_to_txn", 5, transactions=[transaction])
-        (result,) = response.results_by_transaction
-        assert tx == result.transactional_id
-        return {
-            each.partition_index: each.partition_error_code.name
-            for each in result.topic_results[0].results_by_partition
-        }
-
-    assert {0: "transaction_abortable"} == added([0], verify_only=True)
-    assert {0: "none"} == added([0], verify_only=False)
-    assert {0: "none", 1: "transaction_abortable"} == added([0, 1], verify_only=True)
-
-
 def test_fencing_error_depends_on_version(talk):
     place = new_topic(talk.either)
     tx, old = talk.begin()

@@ -21,7 +21,7 @@ from sharecons.testing.broker.share.deliveries import (
 )
 from sharecons.testing.broker.share.deliveries import Delivery as Delivered
 from sharecons.testing.broker.share.partitions import SharePartitionKey
-from sharecons.testing.broker.share.requests import acknowledgements
+from sharecons.testing.broker.share_requests import acknowledgements
 from tests.net.embedded import LATENCY
 from tests.scenarios.audit_events import GROUP
 from tests.scenarios.audit_journal import Delivery

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from sharecons.testing.broker.acls import Authorizer
 from sharecons.testing.broker.configs import Configs
 from sharecons.testing.broker.coordinators import Coordinators
-from sharecons.testing.broker.fetch_sessions import FetchSessions
 from sharecons.testing.broker.groups.registry import Groups
 from sharecons.testing.broker.placement import Nodes
 from sharecons.testing.broker.settings.brokers import replica_settings
@@ -65,7 +64,6 @@ class Cluster:
             limit=int(self.configs.broker_value("group.share.max.share.sessions")),
         )
         self.transactions = Transactions()
-        self.fetch_sessions = FetchSessions()
         self.changed = Signal()
         """Notified when leaders or coordinators move, and when topics are deleted."""
 
@@ -92,7 +90,6 @@ class Cluster:
 
     def broker_stopped(self, node_id: int) -> None:
         self.brokers[node_id].running = False
-        self.fetch_sessions.owner_stopped(node_id)
         self.coordinators.node_stopped(node_id)
         self._elect_leaders()
 
@@ -136,20 +133,6 @@ class Cluster:
         target.leader = node_id
         target.leader_epoch += 1
         self.share_partitions.leader_moved(found.topic_id, partition)
-        self.changed.notify()
-
-    def reassign(
-        self, topic: str, partition: Partition, replicas: Sequence[int]
-    ) -> None:
-        """Reassign a partition's replicas; its leader stays if it is one of them."""
-        removed = set(partition.replicas) - set(replicas)
-        partition.replicas = list(replicas)
-        leader = partition.next_leader(self.running)
-        if leader != partition.leader:
-            self.move_leader(topic, partition.index, leader)
-        elif removed:
-            # A removed replica must not serve fetches: KIP-320 fences by the epoch.
-            partition.leader_epoch += 1
         self.changed.notify()
 
     def connection_closed(self, connection: Hashable) -> None:

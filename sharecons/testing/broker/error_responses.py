@@ -83,10 +83,6 @@ _TABLE: Final[Mapping[str, Sequence[str]]] = {
     "CreateAcls": ["results=creations"],
     "DeleteAcls": ["filter_results=filters"],
     "DescribeConfigs": ["results=resources resource_type resource_name"],
-    "ElectLeaders": [
-        "replica_election_results=topic_partitions topic"
-        " / partition_result=partitions partition_id=value"
-    ],
     "OffsetForLeaderEpoch": ["topics topic / partitions partition"],
     "DescribeTopicPartitions": ["topics name"],
     "IncrementalAlterConfigs": [_RESOURCES],

@@ -1,19 +1,33 @@
 """Fetch, partition by partition: check the leader and read the log."""
 
+import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.fetch_sessions import FetchPartition, PartitionStatus
 from sharecons.testing.broker.internal_topics import write_state_records
 from sharecons.testing.broker.leaders import leader_error
-from sharecons.testing.broker.topics import Partition, Topic
+from sharecons.testing.broker.topics import Partition
 
-__all__ = ["PartitionRead", "ReadLimits", "find_topic", "read_all"]
+__all__ = ["FetchPartition", "PartitionRead", "ReadLimits", "TopicKey", "read_all"]
+
+TopicKey: TypeAlias = str | uuid.UUID | None
+"""A topic, by name or by id depending on the version."""
 
 ANY_REPLICA_SINCE: Final = 11  # the version of Fetch (KIP-392)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchPartition:
+    """A fetch from one partition."""
+
+    topic: TopicKey
+    index: int
+    offset: int
+    max_bytes: int
+    leader_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,21 +53,6 @@ class PartitionRead:
     aborted: Sequence[tuple[int, int]] | None = None
     is_past_end: bool = False
     """The fetch offset is past the last committed record: the fetch does not wait."""
-
-    @property
-    def status(self) -> PartitionStatus:
-        return PartitionStatus(
-            self.high_watermark,
-            self.start_offset,
-            has_records=bool(self.records),
-            is_error=bool(self.code),
-        )
-
-
-def find_topic(request: FetchPartition, context: Context) -> Topic | None:
-    name, _ = request.topic_partition
-    topics = context.cluster.topics
-    return topics.by_name(name) if isinstance(name, str) else topics.by_id(name)
 
 
 def read_all(
@@ -84,15 +83,15 @@ def read_all(
 def _find_partition(
     request: FetchPartition, context: Context
 ) -> Partition | PartitionRead:
-    name, index = request.topic_partition
-    topic = find_topic(request, context)
+    name, topics = request.topic, context.cluster.topics
+    topic = topics.by_name(name) if isinstance(name, str) else topics.by_id(name)
     if topic is None and not isinstance(name, str):
         return _rejected(request, ErrorCode.unknown_topic_id)
     known_as = topic.name if topic else str(name)
     if context.cluster.authorizer.denies("READ", "TOPIC", known_as):
         return _rejected(request, ErrorCode.topic_authorization_failed)
     write_state_records(context.cluster, topic)
-    partition = topic.partition(index) if topic else None
+    partition = topic.partition(request.index) if topic else None
     if partition is None:
         return _rejected(request, ErrorCode.unknown_topic_or_partition)
     code = leader_error(

@@ -146,7 +146,7 @@ class Transactions:
         """Add a group, whose offsets are committed with the transaction."""
         return self._add(transactional_id, producer, (), (group_id,), now)
 
-    def verify(
+    def _verify(
         self,
         transactional_id: str,
         producer: Producer,
@@ -179,7 +179,7 @@ class Transactions:
         if support is TransactionSupport.ADD_PARTITION:
             error = self.add_partitions(transactional_id, producer, partitions, now)
             return dict.fromkeys(partitions, _leader_error(error, support))
-        verified = self.verify(transactional_id, producer, partitions)
+        verified = self._verify(transactional_id, producer, partitions)
         return {
             topic_partition: _leader_error(error, support)
             for topic_partition, error in verified.items()

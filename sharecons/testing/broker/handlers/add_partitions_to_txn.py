@@ -1,15 +1,14 @@
-"""AddPartitionsToTxn 0 to 5: add partitions to a transaction, or verify them.
+"""AddPartitionsToTxn 0 to 3: add partitions to a transaction.
 
-Clients add to one transaction, in versions up to 3; not with transactions of version 2,
-since Produce 12 adds partitions (KIP-890). Since version 4, brokers add or verify for
-several transactions. If one partition cannot be added, none is; the others get
-OPERATION_NOT_ATTEMPTED. PRODUCER_FENCED exists since version 2 (KIP-588).
+Producers with transactions of version 2 do not send it: Produce 12 adds partitions
+(KIP-890). Only brokers send versions 4 and 5. If one partition cannot be added, none
+is; the others get OPERATION_NOT_ATTEMPTED. PRODUCER_FENCED exists since version 2
+(KIP-588).
 """
 
 from collections.abc import Iterable, Mapping
 
 from sharecons.testing.broker import transaction_checks
-from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.transactions import Producer, TopicPartition
@@ -21,22 +20,6 @@ __all__ = ["handle"]
 
 async def handle(request: Request, context: Context) -> Response:
     abort_expired(context.cluster, context.now, milliseconds())
-    if context.version < 4:
-        return {"results_by_topic_v3_and_below": _client_results(request, context)}
-    if context.cluster.authorizer.denies("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
-        return {"error_code": ErrorCode.cluster_authorization_failed}
-    return {
-        "results_by_transaction": [
-            {
-                "transactional_id": each.transactional_id,
-                "topic_results": _broker_results(each, context),
-            }
-            for each in request.transactions
-        ]
-    }
-
-
-def _client_results(request: Request, context: Context) -> list[Response]:
     name = request.v3_and_below_transactional_id
     producer = Producer(
         request.v3_and_below_producer_id, request.v3_and_below_producer_epoch
@@ -48,17 +31,7 @@ def _client_results(request: Request, context: Context) -> list[Response]:
             topic_partition: _old_error(code)
             for topic_partition, code in errors.items()
         }
-    return _results(errors)
-
-
-def _broker_results(request: Request, context: Context) -> list[Response]:
-    name = request.transactional_id
-    producer = Producer(request.producer_id, request.producer_epoch)
-    partitions = _topic_partitions(request.topics)
-    error = transaction_checks.transactional_id_error(context, name)
-    if error or not request.verify_only:
-        return _results(_add(name, producer, partitions, context))
-    return _results(context.cluster.transactions.verify(name, producer, partitions))
+    return {"results_by_topic_v3_and_below": _results(errors)}
 
 
 def _add(

@@ -15,14 +15,14 @@ from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.coordinators import SHARE
 from sharecons.testing.broker.errors import NO_SUCH_PARTITION, TOPIC_DENIED, GroupError
-from sharecons.testing.broker.groups.checks import (
+from sharecons.testing.broker.group_checks import (
     check_access,
     check_coordinator,
     check_writable,
 )
 from sharecons.testing.broker.internal_topics import ensure_state_topic
 from sharecons.testing.broker.share.group import ShareGroup
-from sharecons.testing.broker.share.lookup import find_group
+from sharecons.testing.broker.share_lookup import find_group
 
 __all__ = ["INVALID_ID", "NOT_EMPTY", "handle"]
 

@@ -14,7 +14,7 @@ from sharecons.testing.broker.errors import (
     GroupError,
     RequestError,
 )
-from sharecons.testing.broker.groups.checks import (
+from sharecons.testing.broker.group_checks import (
     check_access,
     check_coordinator,
     check_writable,
@@ -24,7 +24,7 @@ from sharecons.testing.broker.handlers.alter_share_group_offsets import (
     NOT_EMPTY,
 )
 from sharecons.testing.broker.share.group import ShareGroup
-from sharecons.testing.broker.share.lookup import get_group
+from sharecons.testing.broker.share_lookup import get_group
 
 __all__ = ["handle"]
 

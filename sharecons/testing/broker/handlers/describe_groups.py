@@ -10,7 +10,7 @@ from typing import Any
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.errors import GroupError
-from sharecons.testing.broker.groups.checks import check_access, check_coordinator
+from sharecons.testing.broker.group_checks import check_access, check_coordinator
 from sharecons.testing.broker.groups.classic import ClassicGroup, State
 from sharecons.testing.broker.groups.members import Member
 

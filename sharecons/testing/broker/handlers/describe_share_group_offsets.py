@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.errors import GroupError
-from sharecons.testing.broker.groups.checks import check_access, check_coordinator
+from sharecons.testing.broker.group_checks import check_access, check_coordinator
 from sharecons.testing.broker.share.assignor import TopicPartition
 from sharecons.testing.broker.share.group import ShareGroup
 from sharecons.testing.broker.share.partitions import GroupOffset

@@ -6,7 +6,7 @@ By an error of its response a member learns that the group rebalances, and rejoi
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.errors import GroupError
-from sharecons.testing.broker.groups.checks import member_group
+from sharecons.testing.broker.group_checks import member_group
 
 __all__ = ["handle"]
 

@@ -13,7 +13,7 @@ import uuid
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.errors import GroupError
-from sharecons.testing.broker.groups.checks import (
+from sharecons.testing.broker.group_checks import (
     check_access,
     check_coordinator,
     check_writable,

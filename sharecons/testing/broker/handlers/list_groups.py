@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.coordinators import GROUP
-from sharecons.testing.broker.groups.checks import is_coordinator
+from sharecons.testing.broker.group_checks import is_coordinator
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.registry import Group
 

@@ -9,14 +9,14 @@ version 9, before that ILLEGAL_GENERATION (KIP-848).
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.errors import GroupError
-from sharecons.testing.broker.groups.checks import check_access, check_coordinator
-from sharecons.testing.broker.groups.classic import ClassicGroup
-from sharecons.testing.broker.groups.commits import (
+from sharecons.testing.broker.group_checks import check_access, check_coordinator
+from sharecons.testing.broker.group_commits import (
     NO_RETENTION_TIME,
     commit_each,
     get_or_create_group,
 )
-from sharecons.testing.broker.groups.partition_errors import same_error
+from sharecons.testing.broker.groups.classic import ClassicGroup
+from sharecons.testing.broker.offset_partitions import same_error
 
 __all__ = ["handle"]
 

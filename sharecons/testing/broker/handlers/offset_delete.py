@@ -6,14 +6,14 @@ While the group has members, only offsets of topics without subscribers.
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.errors import GroupError
-from sharecons.testing.broker.groups.checks import (
+from sharecons.testing.broker.group_checks import (
     check_access,
     check_coordinator,
     check_group_id,
 )
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.offsets import TopicPartition
-from sharecons.testing.broker.groups.partition_errors import each_partition
+from sharecons.testing.broker.offset_partitions import each_partition
 
 __all__ = ["handle"]
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.errors import GroupError
-from sharecons.testing.broker.groups.checks import check_access, check_coordinator
+from sharecons.testing.broker.group_checks import check_access, check_coordinator
 from sharecons.testing.broker.groups.offsets import GroupOffsets, TopicPartition
 from sharecons.testing.broker.txn_markers import abort_expired
 from sharecons.testing.broker.wall_clock import milliseconds

@@ -8,7 +8,14 @@ unknown topic id is UNKNOWN_SERVER_ERROR (both as in Kafka 4.3.0).
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.share.requests import (
+from sharecons.testing.broker.share.sessions import (
+    CLOSE,
+    OPEN,
+    Session,
+    SessionError,
+    TopicPartition,
+)
+from sharecons.testing.broker.share_requests import (
     PartitionError,
     PartitionResult,
     acknowledgements,
@@ -20,13 +27,6 @@ from sharecons.testing.broker.share.requests import (
     partition_fields,
     request_error,
     response_of_partitions,
-)
-from sharecons.testing.broker.share.sessions import (
-    CLOSE,
-    OPEN,
-    Session,
-    SessionError,
-    TopicPartition,
 )
 
 __all__ = ["handle"]

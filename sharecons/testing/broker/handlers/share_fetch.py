@@ -30,7 +30,14 @@ from sharecons.testing.broker.share.fetch import (
     acquire_from,
 )
 from sharecons.testing.broker.share.partitions import SharePartitionKey
-from sharecons.testing.broker.share.requests import (
+from sharecons.testing.broker.share.sessions import (
+    CLOSE,
+    OPEN,
+    Session,
+    SessionError,
+    TopicPartition,
+)
+from sharecons.testing.broker.share_requests import (
     PartitionError,
     PartitionResult,
     acknowledgements,
@@ -43,13 +50,6 @@ from sharecons.testing.broker.share.requests import (
     partition_fields,
     request_error,
     response_of_partitions,
-)
-from sharecons.testing.broker.share.sessions import (
-    CLOSE,
-    OPEN,
-    Session,
-    SessionError,
-    TopicPartition,
 )
 from sharecons.testing.broker.txn_markers import abort_expired
 

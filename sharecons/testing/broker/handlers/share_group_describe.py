@@ -6,14 +6,14 @@ A group is not described if the client is not allowed to describe all of its top
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.errors import GroupError
-from sharecons.testing.broker.groups.checks import (
+from sharecons.testing.broker.group_checks import (
     check_access,
     check_coordinator,
     check_group_id,
 )
 from sharecons.testing.broker.handlers.share_group_heartbeat import topic_partitions
 from sharecons.testing.broker.share.group import Member, ShareGroup
-from sharecons.testing.broker.share.lookup import get_group
+from sharecons.testing.broker.share_lookup import get_group
 
 __all__ = ["handle"]
 

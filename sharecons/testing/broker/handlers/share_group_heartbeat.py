@@ -13,7 +13,7 @@ from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.coordinators import SHARE
 from sharecons.testing.broker.errors import GroupError
-from sharecons.testing.broker.groups.checks import (
+from sharecons.testing.broker.group_checks import (
     check_access,
     check_coordinator,
     check_writable,
@@ -28,7 +28,7 @@ from sharecons.testing.broker.share.group import (
     Limits,
     ShareGroup,
 )
-from sharecons.testing.broker.share.lookup import find_group, get_group
+from sharecons.testing.broker.share_lookup import find_group, get_group
 
 __all__ = ["handle", "topic_partitions"]
 

@@ -7,7 +7,7 @@ that a client with another one gets an error (KIP-559). Followers wait for the l
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.errors import GroupError
-from sharecons.testing.broker.groups.checks import member_group, wait_for_reply
+from sharecons.testing.broker.group_checks import member_group, wait_for_reply
 from sharecons.testing.broker.groups.classic import SyncRequest
 from sharecons.testing.broker.groups.members import SyncResult
 

@@ -10,14 +10,14 @@ for a generation of a group that does not exist (KIP-1319).
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.errors import GroupError
-from sharecons.testing.broker.groups.checks import (
+from sharecons.testing.broker.group_checks import (
     check_access,
     check_coordinator,
     check_group_id,
 )
+from sharecons.testing.broker.group_commits import commit_each, get_or_create_group
 from sharecons.testing.broker.groups.classic import ClassicGroup
-from sharecons.testing.broker.groups.commits import commit_each, get_or_create_group
-from sharecons.testing.broker.groups.partition_errors import same_error
+from sharecons.testing.broker.offset_partitions import same_error
 from sharecons.testing.broker.transactions import Producer, TransactionSupport
 from sharecons.testing.broker.txn_markers import abort_expired
 from sharecons.testing.broker.wall_clock import milliseconds

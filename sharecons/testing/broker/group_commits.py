@@ -12,11 +12,11 @@ from typing import Final, TypeAlias
 from sharecons.testing.broker.codec import ErrorCode, Request, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.errors import GroupError
-from sharecons.testing.broker.groups.checks import check_writable, new_group
+from sharecons.testing.broker.group_checks import check_writable, new_group
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.commit_size import commit_size
 from sharecons.testing.broker.groups.offsets import Offset, TopicPartition
-from sharecons.testing.broker.groups.partition_errors import (
+from sharecons.testing.broker.offset_partitions import (
     TopicResults,
     each_partition,
 )
