@@ -6,11 +6,26 @@ from sharecons.testing.broker.apis import APIS
 from sharecons.testing.broker.cluster import Broker, Cluster
 from sharecons.testing.broker.codec import Header, encode_response
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.hangs import Pause
+from sharecons.testing.broker.signals import Signal
 from tests.broker.messages import API_KEYS, decode_response, make_request
 
-__all__ = ["call_api", "failures", "handle", "make_cluster"]
+__all__ = ["Connection", "call_api", "failures", "handle", "make_cluster"]
 
 SETTINGS = {"auto.create.topics.enable": "false"}
+
+
+class Connection:
+    """A client's connection that can be closed."""
+
+    def __init__(self):
+        self.is_closed = False
+        self.changed = Signal()
+        self.pause = Pause()
+
+    def close(self):
+        self.is_closed = True
+        self.changed.notify()
 
 
 def make_cluster(brokers=3, **settings):

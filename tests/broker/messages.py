@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import timedelta
 from types import NoneType
-from typing import Any, get_args, get_origin
+from typing import Any, Final, get_args, get_origin
 from uuid import UUID
 
 from kio.schema.index import api_key_map
@@ -16,6 +16,8 @@ from sharecons.testing.broker.codec import load_request_schema, load_response_sc
 
 __all__ = [
     "API_KEYS",
+    "METADATA",
+    "VERSIONS",
     "base64_id",
     "decode_response",
     "encode_request",
@@ -115,3 +117,17 @@ def _types_in(declared: Any) -> Iterator[Any]:
     yield declared
     for inner in get_args(declared):
         yield from _types_in(inner)
+
+
+METADATA: Final = make_request(
+    "metadata",
+    12,
+    topics=None,
+    allow_auto_topic_creation=False,
+    include_topic_authorized_operations=False,
+)
+"""A request for all topics."""
+
+VERSIONS: Final = make_request(
+    "api_versions", 3, client_software_name="test", client_software_version="1"
+)

@@ -8,31 +8,6 @@ from sharecons.testing.broker.groups.classic import ClassicGroup, State
 from tests.broker.classic_groups import error_of, join, rejoin, stable_group, sync
 
 
-def test_first_member_becomes_leader_immediately():
-    group = ClassicGroup("g")
-
-    response = join(group, "one").result
-
-    assert (ErrorCode.none, 1, "one", "one") == (
-        response.error,
-        response.generation_id,
-        response.leader,
-        response.member_id,
-    )
-    assert [("one", None, b"r")] == list(response.members)
-    assert State.COMPLETING is group.state
-
-
-def test_new_member_must_rejoin_with_its_assigned_id():
-    group = ClassicGroup("g")
-
-    first = join(group, "one", id_required=True).result
-    second = rejoin(group, "one", id_required=True).result
-
-    assert (ErrorCode.member_id_required, "one") == (first.error, first.member_id)
-    assert (ErrorCode.none, 1) == (second.error, second.generation_id)
-
-
 def test_pending_id_expires_with_the_session_timeout():
     group = ClassicGroup("g")
     join(group, "one", id_required=True)
@@ -65,21 +40,6 @@ def test_initial_delay_is_limited_by_rebalance_timeout():
     group.advance(7.0)
 
     assert (1, 7) == (first.result.generation_id, len(first.result.members))
-
-
-def test_second_member_waits_for_first_to_rejoin():
-    group = stable_group("one")
-
-    two = join(group, "two", now=1.0)
-    assert (None, State.PREPARING) == (two.result, group.state)
-    one = rejoin(group, "one", now=2.0)
-
-    assert ["one", "two"] == [each.member_id for each in one.result.members]
-    assert (2, "one", ()) == (
-        two.result.generation_id,
-        two.result.leader,
-        two.result.members,
-    )
 
 
 def test_member_that_does_not_rejoin_in_time_is_removed():
@@ -167,37 +127,11 @@ def test_group_is_empty_after_all_sessions_expire():
     assert ("consumer", None) == (group.protocol_type, group.protocol_name)
 
 
-def test_leader_sync_assigns_all_members():
-    group = ClassicGroup("g")
-    join(group, "one")
-    two = join(group, "two")
-    rejoin(group, "one")
-
-    waits = sync(group, "two")
-    assert waits.result is None
-    leads = sync(group, "one", assignments={"one": b"1", "two": b"2"})
-
-    assert 2 == two.result.generation_id
-    assert (b"1", "consumer", "range") == (
-        leads.result.assignment,
-        leads.result.protocol_type,
-        leads.result.protocol_name,
-    )
-    assert b"2" == waits.result.assignment
-    assert State.STABLE is group.state
-
-
 def test_member_without_assignment_gets_empty_assignment():
     group = ClassicGroup("g")
     join(group, "one")
 
     assert b"" == sync(group, "one", assignments={"other": b"1"}).result.assignment
-
-
-def test_stable_group_repeats_assignments():
-    group = stable_group("one", "two")
-
-    assert b"two" == sync(group, "two", now=1.0).result.assignment
 
 
 def test_members_without_sync_are_removed_after_rebalance_timeout():
@@ -227,71 +161,12 @@ def test_rebalance_fails_waiting_syncs():
     assert ErrorCode.rebalance_in_progress is waits.result.error
 
 
-def test_sync_with_wrong_generation_protocol_or_state_is_rejected():
-    group = stable_group("one")
-
-    assert ErrorCode.illegal_generation is error_of(sync, group, "one", generation_id=9)
-    assert ErrorCode.inconsistent_group_protocol is error_of(
-        sync, group, "one", protocol_type="connect"
-    )
-    assert ErrorCode.inconsistent_group_protocol is error_of(
-        sync, group, "one", protocol_name="sticky"
-    )
-    assert ErrorCode.unknown_member_id is error_of(sync, group, "two")
-    join(group, "two")
-    assert ErrorCode.rebalance_in_progress is error_of(sync, group, "one")
-
-
-def test_leader_rejoin_starts_a_rebalance():
-    group = stable_group("one", "two")
-
-    reply = rejoin(group, "one", now=1.0)
-
-    assert (None, State.PREPARING) == (reply.result, group.state)
-
-
-def test_unchanged_follower_rejoin_returns_current_generation():
-    group = stable_group("one", "two")
-    before = group.generation_id
-
-    response = rejoin(group, "two", now=1.0).result
-
-    assert (before, "one", ()) == (
-        response.generation_id,
-        response.leader,
-        response.members,
-    )
-    assert State.STABLE is group.state
-
-
 def test_follower_rejoin_with_new_subscription_starts_a_rebalance():
     group = stable_group("one", "two")
 
     rejoin(group, "two", now=1.0, protocols=(("range", b"other"),))
 
     assert State.PREPARING is group.state
-
-
-def test_repeated_join_before_assignment_gets_the_same_response():
-    group = ClassicGroup("g")
-    first = join(group, "one")
-
-    again = rejoin(group, "one")
-
-    assert first.result == again.result
-
-
-def test_leave_starts_a_rebalance_with_next_leader():
-    group = stable_group("one", "two")
-
-    codes = group.leave([("one", None)], now=1.0)
-    response = rejoin(group, "two", now=1.0).result
-
-    assert [ErrorCode.none] == codes
-    assert ("two", ["two"]) == (
-        response.leader,
-        [each.member_id for each in response.members],
-    )
 
 
 def test_last_leave_empties_the_group_in_a_new_generation():
@@ -301,19 +176,6 @@ def test_last_leave_empties_the_group_in_a_new_generation():
 
     assert (State.EMPTY, 2) == (group.state, group.generation_id)
     assert ErrorCode.unknown_member_id is rejoin(group, "one").result.error
-
-
-def test_leave_returns_an_error_per_member():
-    group = stable_group("one", "two")
-    join(group, "given", id_required=True)
-
-    codes = group.leave(
-        [("unknown", None), ("given", None), ("", "i"), ("two", "i")], 1
-    )
-
-    unknown = ErrorCode.unknown_member_id
-    assert [unknown, ErrorCode.none, unknown, unknown] == codes
-    assert 2 == len(group.members)
 
 
 def test_leave_fails_waiting_join_of_the_member():
@@ -337,31 +199,6 @@ def test_protocol_preferred_by_most_members_is_chosen():
     assert [b"1", b"2", b"3"] == [each.metadata for each in response.members]
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"protocols": (("sticky", b""),)},
-        {"protocols": ()},
-        {"protocol_type": "connect"},
-        {"protocol_type": ""},
-    ],
-)
-def test_member_without_common_protocol_is_rejected(fields):
-    group = stable_group("one")
-
-    response = join(group, "two", **fields).result
-
-    assert ErrorCode.inconsistent_group_protocol is response.error
-    assert State.STABLE is group.state
-
-
-@pytest.mark.parametrize("fields", [{"protocols": ()}, {"protocol_type": ""}])
-def test_empty_group_requires_a_protocol(fields):
-    response = join(ClassicGroup("g"), "one", **fields).result
-
-    assert ErrorCode.inconsistent_group_protocol is response.error
-
-
 def test_empty_group_accepts_another_protocol_type():
     group = stable_group("one")
     group.leave([("one", None)], now=1.0)
@@ -371,27 +208,6 @@ def test_empty_group_accepts_another_protocol_type():
     assert ("connect", 3) == (response.protocol_type, response.generation_id)
 
 
-def test_full_group_rejects_new_members():
-    group = ClassicGroup("g", max_size=1)
-    join(group, "one")
-    sync(group, "one")
-
-    two = join(group, "two").result
-    one = rejoin(group, "one").result
-
-    assert (ErrorCode.group_max_size_reached, "") == (two.error, two.member_id)
-    assert ErrorCode.none is one.error
-
-
-def test_heartbeat_from_unknown_member_or_generation_is_rejected():
-    group = stable_group("one")
-
-    assert ErrorCode.illegal_generation is error_of(
-        group.heartbeat, "one", None, 9, 0.0
-    )
-    assert ErrorCode.unknown_member_id is error_of(group.heartbeat, "two", None, 1, 0.0)
-
-
 def test_heartbeats_extend_the_session():
     group = stable_group("one")
 
@@ -399,18 +215,6 @@ def test_heartbeats_extend_the_session():
         group.heartbeat("one", None, 1, float(second))
 
     assert State.STABLE is group.state
-
-
-def test_changed_is_notified_with_replies():
-    group = stable_group("one")
-    notified = []
-    group.changed.notify = lambda: notified.append(group.generation_id)
-    join(group, "two", now=1.0)
-    notified.clear()
-
-    rejoin(group, "one", now=2.0)
-
-    assert 2 in notified
 
 
 def test_dropped_join_can_be_repeated():

@@ -1,11 +1,8 @@
 """Static members (KIP-345) that rejoin a classic group."""
 
-import pytest
-
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.groups.classic import ClassicGroup, State
-from tests.broker.classic_groups import error_of, join, rejoin, sync
+from tests.broker.classic_groups import join, rejoin, sync
 
 
 def static_group(session_timeout=10.0):
@@ -18,70 +15,6 @@ def static_group(session_timeout=10.0):
     sync(group, "two")
     sync(group, "one", assignments={"one": b"1", "two": b"2"})
     return group
-
-
-def test_static_member_joins_without_member_id_round():
-    response = join(
-        ClassicGroup("g"), "one", group_instance_id="i", id_required=True
-    ).result
-
-    assert (ErrorCode.none, "i") == (
-        response.error,
-        response.members[0].group_instance_id,
-    )
-
-
-def test_returning_static_follower_keeps_assignment_without_rebalance():
-    group = static_group()
-    before = group.generation_id
-
-    response = join(group, "new", now=1.0, group_instance_id="i2").result
-
-    assert (before, "new", "one", ()) == (
-        response.generation_id,
-        response.member_id,
-        response.leader,
-        response.members,
-    )
-    assert State.STABLE is group.state
-    assert b"2" == sync(group, "new", now=1.0).result.assignment
-
-
-def test_returning_static_leader_skips_assignment():
-    group = static_group()
-
-    response = join(group, "new", now=1.0, group_instance_id="i1").result
-
-    assert (True, "new") == (response.skip_assignment, response.leader)
-    assert {"new", "two"} == {each.member_id for each in response.members}
-    assert b"1" == sync(group, "new", now=1.0).result.assignment
-
-
-def test_returning_old_static_leader_becomes_follower():
-    group = static_group()
-
-    response = join(
-        group, "new", now=1.0, group_instance_id="i1", may_skip_assignment=False
-    ).result
-
-    assert (False, "one", ()) == (
-        response.skip_assignment,
-        response.leader,
-        response.members,
-    )
-
-
-def test_old_id_of_returning_static_member_is_fenced():
-    group = static_group()
-    join(group, "new", now=1.0, group_instance_id="i2")
-    generation = group.generation_id
-
-    fenced = ErrorCode.fenced_instance_id
-    assert fenced is error_of(group.heartbeat, "two", "i2", generation, 1.0)
-    assert fenced is error_of(sync, group, "two", group_instance_id="i2")
-    assert fenced is rejoin(group, "two", group_instance_id="i2").result.error
-    assert fenced is error_of(group.check_commit, "two", "i2", generation, 1.0)
-    assert [fenced] == group.leave([("two", "i2")], 1.0)
 
 
 def test_waiting_join_of_replaced_id_is_fenced():
@@ -155,25 +88,6 @@ def test_group_of_absent_static_members_waits_for_their_sessions():
 
     assert ErrorCode.unknown_member_id is three.result.error
     assert State.EMPTY is group.state
-
-
-def test_static_members_are_removed_by_instance_id():
-    group = static_group()
-
-    codes = group.leave([("", "i2"), ("", "i2"), ("", None)], now=1.0)
-
-    unknown = ErrorCode.unknown_member_id
-    assert [ErrorCode.none, unknown, unknown] == codes
-    assert ["one"] == [member.member_id for member in group.members]
-
-
-def test_unknown_instance_id_is_an_error():
-    group = static_group()
-
-    with pytest.raises(GroupError) as caught:
-        group.heartbeat("one", "i9", group.generation_id, 1.0)
-
-    assert ErrorCode.unknown_member_id is caught.value.code
 
 
 def test_replaced_id_without_sync_removes_no_member():

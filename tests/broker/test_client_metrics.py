@@ -5,7 +5,6 @@ import uuid
 import pytest
 
 from tests.broker.configs import APPEND, DELETE, SET, alter, shown
-from tests.broker.either import BOTH, either_broker
 
 CLIENT_METRICS = 16
 DEFAULTS = {
@@ -16,11 +15,6 @@ DEFAULTS = {
 
 
 pytestmark = pytest.mark.newer_kafka
-
-
-@pytest.fixture(params=BOTH)
-def either(request):
-    return either_broker(request)
 
 
 @pytest.fixture

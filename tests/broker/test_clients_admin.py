@@ -94,28 +94,6 @@ def test_topics_are_created_extended_described_and_deleted(admin):
     until_true(lambda: name not in listed(), what="it is gone")
 
 
-def test_invalid_topics_are_rejected(admin, topic):
-    def created(*what, **how):
-        return error_of(admin.create_topics([NewTopic(*what, **how)]))
-
-    assert KafkaError.TOPIC_ALREADY_EXISTS == created(topic, 1, 1)
-    assert KafkaError.TOPIC_EXCEPTION == created("no/slash", 1, 1)
-    assert KafkaError.INVALID_REPLICATION_FACTOR == created(new_name("t"), 1, 9)
-    config = {"retention.ms": "soon"}
-    assert KafkaError.INVALID_CONFIG == created(new_name("t"), 1, 1, config=config)
-    unknown = KafkaError.UNKNOWN_TOPIC_OR_PART
-    assert unknown == error_of(admin.delete_topics(["nowhere"]))
-    fewer = error_of(admin.create_partitions([NewPartitions(topic, 2)]))
-    assert KafkaError.INVALID_PARTITIONS == fewer
-
-
-def test_validate_only_creates_no_topic(admin):
-    name = new_name("topic")
-    result_of(admin.create_topics([NewTopic(name, 2, 1)], validate_only=True))
-
-    assert name not in admin.list_topics(timeout=TIMEOUT).topics
-
-
 def test_topic_settings_are_altered_incrementally(admin, topic):
     def configured():
         resource = ConfigResource(ResourceType.TOPIC, topic)

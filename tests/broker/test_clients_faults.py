@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import (
     OFFSET_BEGINNING,
-    KafkaError,
     ShareConsumer,
     TopicPartition,
 )
@@ -248,14 +247,3 @@ def test_kafka_share_consumer_continues_while_brokers_restart(brokers, clients):
             # with real brokers it does the same.
             java.kill()
             reader.join()
-
-
-def test_producer_reports_fatal_errors(brokers, clients):
-    producer, errors = clients.producer(enable_idempotence=False, **QUICK), []
-    with brokers.faults.on("Produce").refuse("TOPIC_AUTHORIZATION_FAILED"):
-        producer.produce(
-            "jobs", b"x", on_delivery=lambda error, _: errors.append(error)
-        )
-        assert not producer.flush(TIMEOUT)
-
-    assert [KafkaError.TOPIC_AUTHORIZATION_FAILED] == [each.code() for each in errors]

@@ -1,13 +1,8 @@
 """librdkafka's producer and plain consumer, on a real Kafka and on the embedded one."""
 
-import time
-
 import pytest
 from confluent_kafka import (
-    OFFSET_END,
     TIMESTAMP_CREATE_TIME,
-    TIMESTAMP_LOG_APPEND_TIME,
-    KafkaError,
     KafkaException,
     TopicPartition,
 )
@@ -81,44 +76,6 @@ def test_records_of_every_codec_are_read_back(clients, admin, codec, idempotent)
     assert values == [record.value() for record in records]
 
 
-def test_idempotent_producer_keeps_order(clients, admin):
-    topic = admin.create_topic(3)
-    producer = clients.producer(enable_idempotence=True, linger_ms=0, batch_size=200)
-    values = [b"%d" % number for number in range(1_000)]
-
-    for partition in range(3):
-        produce(producer, topic, values, partition=partition)
-
-    for partition in range(3):
-        consumer = assigned(clients.consumer(), topic, partition)
-        assert values == [record.value() for record in read(consumer, len(values))]
-
-
-def test_log_append_time_is_set_by_the_broker(clients, admin):
-    topic = admin.create_topic(config={"message.timestamp.type": "LogAppendTime"})
-    before = time.time_ns() // 1_000_000
-    produce(clients.producer(), topic, [b"x"], timestamp=1)
-
-    (record,) = read(assigned(clients.consumer(), topic), 1)
-
-    kind, stamp = record.timestamp()
-    assert TIMESTAMP_LOG_APPEND_TIME == kind
-    assert before - 5 <= stamp <= time.time_ns() // 1_000_000 + 5
-
-
-def test_too_large_record_is_rejected(clients, admin):
-    topic = admin.create_topic(config={"max.message.bytes": "1000"})
-    producer = clients.producer()
-    errors = []
-    producer.produce(
-        topic, b"x" * 2_000, on_delivery=lambda error, _: errors.append(error)
-    )
-    producer.flush(TIMEOUT)
-
-    (error,) = errors
-    assert KafkaError.MSG_SIZE_TOO_LARGE == error.code()
-
-
 def test_unknown_topic_is_an_error_for_producer_and_consumer(clients):
     # By default, clients wait for an unknown topic, which can be new.
     without_wait = {"topic_metadata_propagation_max_ms": 0}
@@ -146,25 +103,6 @@ def test_consumer_waits_at_the_end_of_the_log(clients, admin):
     (record,) = read(consumer, 1, within=2)  # less than the wait of the fetch
 
     assert b"new" == record.value()
-
-
-def test_offsets_are_found_by_timestamp(clients, admin):
-    topic = admin.create_topic()
-    producer = clients.producer()
-    for number in range(5):
-        produce(producer, topic, [b"x"], timestamp=1_700_000_000_000 + 1000 * number)
-    consumer = clients.consumer()
-
-    def offset_at(timestamp):
-        where = [TopicPartition(topic, 0, timestamp)]
-        (found,) = consumer.offsets_for_times(where, TIMEOUT)
-        return found.offset
-
-    assert (0, 5) == consumer.get_watermark_offsets(TopicPartition(topic, 0), TIMEOUT)
-    assert 2 == offset_at(1_700_000_002_000)
-    assert 3 == offset_at(1_700_000_002_001)
-    assert 0 == offset_at(1)
-    assert OFFSET_END == offset_at(1_800_000_000_000)
 
 
 def test_offset_out_of_range_is_reported_if_configured(clients, admin):
@@ -225,24 +163,6 @@ def test_read_committed_skips_aborted_records(clients, admin):
     seen = [record.value() for record in read(assigned(committed, topic), 9)]
     assert [b"0"] * 3 + [b"2"] * 3 + [b"4"] * 3 == seen
     assert 18 == len(read(assigned(all_of_them, topic), 18))
-
-
-def test_open_transaction_blocks_read_committed_consumer(clients, admin):
-    topic = admin.create_topic()
-    producer = transactional(clients, topic)
-    producer.begin_transaction()
-    producer.produce(topic, b"pending")
-    producer.flush(TIMEOUT)
-    produce(clients.producer(), topic, [b"behind it"])
-    consumer = clients.consumer(isolation_level="read_committed")
-    assert consumer.poll(0.3) is None
-    assigned(consumer, topic)
-    assert consumer.poll(0.3) is None
-
-    producer.commit_transaction(TIMEOUT)
-
-    values = [record.value() for record in read(consumer, 2)]
-    assert [b"pending", b"behind it"] == values
 
 
 def test_transaction_commits_or_discards_offsets(clients, admin):

@@ -67,15 +67,6 @@ def values(records):
     return sorted(int(record.value()) for record in records)
 
 
-def test_every_record_is_delivered_once(any_kafka, topic, member):
-    any_kafka.admin.produce(topic, map(str, range(5_000)))
-    with member() as consumer:
-        records = take(consumer, 5_000)
-        assert not len(consumer.poll(POLL))
-
-    assert list(range(5_000)) == values(records)
-
-
 def test_next_poll_accepts_previous_records(any_kafka, topic, member):
     any_kafka.admin.produce(topic, ["0", "1"])
     with member() as consumer:
@@ -107,20 +98,6 @@ def test_rejected_records_are_archived_and_released_ones_redelivered(
 
     assert [None] == list(results.values())
     assert [1, 4, 7] == values(again)
-
-
-def test_record_is_archived_after_five_deliveries(any_kafka, topic, member):
-    any_kafka.admin.produce(topic, ["0"])
-    deliveries = []
-    with member("explicit") as consumer:
-        for _ in range(5):
-            (record,) = take(consumer, 1)
-            deliveries.append(record.delivery_count())
-            consumer.acknowledge(record, AcknowledgeType.RELEASE)
-            consumer.commit_sync(TIMEOUT)
-        assert not len(consumer.poll(3 * POLL))
-
-    assert [1, 2, 3, 4, 5] == deliveries
 
 
 def test_records_of_closed_member_are_redelivered_immediately(any_kafka, topic, member):

@@ -17,12 +17,7 @@ from tests.broker.configs import (
     put,
     shown,
 )
-from tests.broker.either import BOTH, Embedded, either_broker
-
-
-@pytest.fixture(params=BOTH)
-def either(request):
-    return either_broker(request)
+from tests.broker.either import Embedded, either_broker
 
 
 @pytest.fixture

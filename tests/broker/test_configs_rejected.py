@@ -17,11 +17,6 @@ from tests.broker.configs import (
 from tests.broker.either import BOTH, either_broker
 
 
-@pytest.fixture(params=BOTH)
-def either(request):
-    return either_broker(request)
-
-
 @pytest.fixture
 def group():
     return f"group-{uuid.uuid4().hex[:8]}"

@@ -5,13 +5,9 @@ import pytest
 
 from sharecons.testing import EmbeddedBroker
 from tests.broker.async_client import Client
-from tests.broker.messages import encode_request, make_request
+from tests.broker.messages import VERSIONS, encode_request
 
 pytestmark = pytest.mark.anyio
-
-VERSIONS = make_request(
-    "api_versions", 3, client_software_name="test", client_software_version="1"
-)
 
 
 @pytest.fixture(params=["tcp", "memory"])

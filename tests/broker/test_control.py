@@ -5,14 +5,10 @@ import pytest
 
 from sharecons import ShareConsumer
 from sharecons.errors import CorruptRecordsError
-from sharecons.testing import EmbeddedBroker, virtual_time
+from sharecons.testing import EmbeddedBroker
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=virtual_time.BACKENDS)
-def anyio_backend(request):
-    return virtual_time.backend(request.param)
+VIRTUAL_CLOCK = True
 
 
 @pytest.fixture

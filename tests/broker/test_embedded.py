@@ -14,17 +14,9 @@ import trio
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.broker.errors import RequestError
 from tests.broker.async_client import Client
-from tests.broker.messages import encode_request, make_request
+from tests.broker.messages import METADATA, encode_request
 
 BACKENDS = pytest.mark.anyio
-
-METADATA = make_request(
-    "metadata",
-    12,
-    topics=None,
-    allow_auto_topic_creation=False,
-    include_topic_authorized_operations=False,
-)
 
 
 def listens(address):

@@ -11,15 +11,7 @@ from sharecons import ShareConsumer
 from sharecons.cli import main
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.broker.addresses import parse_address
-from tests.broker.messages import encode_request, make_request
-
-METADATA = make_request(
-    "metadata",
-    12,
-    topics=None,
-    allow_auto_topic_creation=False,
-    include_topic_authorized_operations=False,
-)
+from tests.broker.messages import METADATA, encode_request
 
 
 def has_ipv6():

@@ -15,7 +15,6 @@ from sharecons.testing import (
     RecordSnapshot,
     virtual_time,
 )
-from tests.broker.test_plugin import run
 
 VIRTUAL = [virtual_time.backend(name) for name in virtual_time.BACKENDS]
 EARLIEST = {"share.auto.offset.reset": "earliest"}
@@ -422,44 +421,3 @@ async def test_snapshots_are_taken_from_any_thread():
             await anyio.to_thread.run_sync(
                 kafka.wait_until_settled_sync, "g", None, 0.05
             )
-
-
-FIXTURE = """
-import anyio
-import pytest
-from sharecons import ShareConsumer
-
-charged = []
-
-async def charge_orders(servers):
-    async with ShareConsumer("orders", group_id="g", auto_offset_reset="earliest",
-                             bootstrap_servers=servers) as consumer:
-        async for record in consumer:
-            charged.append(record.value)
-
-@pytest.mark.anyio
-async def test_orders_are_charged(share_broker):
-    charged.clear()
-    share_broker.create_topic("orders", partitions=2)
-    share_broker.produce("orders", [b"one", b"two"])
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(charge_orders, share_broker.bootstrap_servers)
-        await share_broker.wait_until_settled("g")
-        tasks.cancel_scope.cancel()
-    assert set(charged) == {each.value for each in share_broker.records("orders")}
-    assert len(charged) == 2
-
-def test_plain(share_cluster):
-    share_cluster.create_topic("orders")
-    share_cluster.produce("orders", [b"x"])
-    assert [each.value for each in share_cluster.records("orders")] == [b"x"]
-    with pytest.raises(TimeoutError, match="no consumer has joined"):
-        share_cluster.wait_until_settled_sync("g", timeout=0.1)
-"""
-
-
-@pytest.mark.slow("starts a pytest of its own", seconds=30)
-def test_snapshots_are_taken_in_tests_that_use_the_plugin(tmp_path):
-    output = run(tmp_path, FIXTURE)
-
-    assert "3 passed" in output, output

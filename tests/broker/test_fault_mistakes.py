@@ -4,18 +4,11 @@ import math
 
 import pytest
 
-from sharecons.testing import EmbeddedBroker, virtual_time
+from sharecons.testing import EmbeddedBroker
 from tests.broker.async_client import Client
-from tests.broker.messages import make_request
+from tests.broker.messages import VERSIONS
 
-VERSIONS = make_request(
-    "api_versions", 3, client_software_name="test", client_software_version="1"
-)
-
-
-@pytest.fixture(params=virtual_time.BACKENDS)
-def anyio_backend(request):
-    return virtual_time.backend(request.param)
+VIRTUAL_CLOCK = True
 
 
 @pytest.fixture(scope="module")

@@ -4,14 +4,9 @@ import uuid
 
 import pytest
 
-from tests.broker.either import BOTH, Embedded, either_broker
+from tests.broker.either import Embedded
 from tests.broker.log_requests import Place, Talk, new_topic, offsets_in, parts
 from tests.broker.raw_batches import batch, batches_in, transactional
-
-
-@pytest.fixture(params=BOTH)
-def talk(request):
-    return Talk(either_broker(request))
 
 
 def size_of(records):

@@ -5,37 +5,18 @@ from datetime import timedelta
 import anyio
 import pytest
 
-from sharecons.testing import virtual_time
 from sharecons.testing.broker.cluster import Broker, Cluster
 from sharecons.testing.broker.codec import ErrorCode, Header
 from sharecons.testing.broker.context import ClientDisconnectedError, Context
 from sharecons.testing.broker.handlers import fetch
-from sharecons.testing.broker.hangs import Pause
-from sharecons.testing.broker.signals import Signal
+from tests.broker.call_handler import Connection
 from tests.broker.messages import make_request
 from tests.broker.raw_batches import NOW, batch, transactional
 
 pytestmark = pytest.mark.anyio
+VIRTUAL_CLOCK = True
 
 LONG = 1000.0  # seconds
-
-
-@pytest.fixture(params=virtual_time.BACKENDS)
-def anyio_backend(request):
-    return virtual_time.backend(request.param)
-
-
-class Connection:
-    """A client's connection that can be closed."""
-
-    def __init__(self):
-        self.is_closed = False
-        self.changed = Signal()
-        self.pause = Pause()
-
-    def end(self):
-        self.is_closed = True
-        self.changed.notify()
 
 
 class Waiter:
@@ -181,7 +162,7 @@ async def test_disconnect_ends_the_wait():
 
     async def end_soon():
         await anyio.wait_all_tasks_blocked()
-        waiter.connection.end()
+        waiter.connection.close()
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:

@@ -6,7 +6,6 @@ The clock is virtual.
 import anyio
 import pytest
 
-from sharecons.testing import virtual_time
 from sharecons.testing.broker.cluster import Broker, Cluster
 from sharecons.testing.broker.codec import ErrorCode, Header
 from sharecons.testing.broker.context import ClientDisconnectedError, Context
@@ -14,29 +13,13 @@ from sharecons.testing.broker.coordinators import GROUP
 from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.group_checks import wait_for_reply
 from sharecons.testing.broker.groups.classic import ClassicGroup
-from sharecons.testing.broker.hangs import Pause
-from sharecons.testing.broker.signals import Signal
+from tests.broker.call_handler import Connection
 from tests.broker.classic_groups import join, rejoin, sync
 
 pytestmark = pytest.mark.anyio
+VIRTUAL_CLOCK = True
 
 HERE, ELSEWHERE = 1, 2
-
-
-@pytest.fixture(params=virtual_time.BACKENDS)
-def anyio_backend(request):
-    return virtual_time.backend(request.param)
-
-
-class Connection:
-    def __init__(self):
-        self.is_closed = False
-        self.changed = Signal()
-        self.pause = Pause()
-
-    def close(self):
-        self.is_closed = True
-        self.changed.notify()
 
 
 class WaitingJoin:

@@ -6,27 +6,16 @@ from datetime import timedelta
 import anyio
 import pytest
 
-from sharecons.testing import EmbeddedBroker, virtual_time
+from sharecons.testing import EmbeddedBroker
 from tests.broker.async_client import Client
 from tests.broker.blocking_client import BlockingClient
-from tests.broker.messages import make_request
+from tests.broker.messages import METADATA, make_request
 
 pytestmark = pytest.mark.anyio
+VIRTUAL_CLOCK = True
 
 HOUR = 3600.0
-METADATA = make_request(
-    "metadata",
-    12,
-    topics=None,
-    allow_auto_topic_creation=False,
-    include_topic_authorized_operations=False,
-)
 DELETE = make_request("delete_topics", 5, topic_names=("orders",), timeout=timedelta(0))
-
-
-@pytest.fixture(params=virtual_time.BACKENDS)
-def anyio_backend(request):
-    return virtual_time.backend(request.param)
 
 
 @pytest.fixture

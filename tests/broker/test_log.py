@@ -2,11 +2,9 @@
 
 import pytest
 
-from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.log.partition_log import (
     AppendError,
     LogPosition,
-    LogRules,
     PartitionLog,
 )
 from tests.broker.raw_batches import NOW, BatchHead, batch, batches_in, transactional
@@ -50,14 +48,6 @@ def waiting(log):
     return event
 
 
-def test_batches_get_consecutive_offsets():
-    log = log_of(3, 1, 2)
-
-    assert (0, 6, 6) == ends(log)
-    assert [(0, 2), (3, 3), (4, 5)] == places(log)
-    assert [0, 3, 4] == [BatchHead(b.data).base_offset for b in log.batches(0, 6, END)]
-
-
 def test_several_batches_are_appended_in_order():
     log = PartitionLog()
 
@@ -80,23 +70,6 @@ def test_rejected_batch_changes_nothing():
     assert not event.notified
 
 
-@pytest.mark.parametrize(
-    ("first", "expected"),
-    [(0, (0, 2)), (2, (0, 2)), (3, (3, 3)), (4, (4, 5)), (5, (4, 5)), (6, None)],
-)
-def test_reading_starts_with_the_batch_that_has_the_offset(first, expected):
-    found = places(log_of(3, 1, 2), first)
-
-    assert expected == (found[0] if found else None)
-
-
-def test_reading_ends_with_the_batch_before_the_last_offset():
-    log = log_of(3, 1, 2)
-
-    assert [(0, 2), (3, 3)] == places(log, end=4)
-    assert [(0, 2), (3, 3), (4, 5)] == places(log, end=5)
-
-
 def test_batches_are_whole_and_first_is_always_returned():
     log = log_of(1, 1, 1)
     size = len(log.batches(0, END, END)[0].data)
@@ -104,21 +77,6 @@ def test_batches_are_whole_and_first_is_always_returned():
     assert [(0, 0)] == places(log, room=0)
     assert [(0, 0)] == places(log, room=2 * size - 1)
     assert [(0, 0), (1, 1)] == places(log, room=2 * size)
-
-
-def test_read_cuts_all_but_the_first_batch():
-    log = log_of(1, 1, 1)
-    size = len(log.batches(0, END, END)[0].data)
-
-    def piece(room, **first):
-        heads, rest = batches_in(log.read(0, END, room, **first))
-        return [head.base_offset for head in heads], rest
-
-    assert ([0], 0) == piece(size - 1, first_whole=True)
-    assert ([], 0) == piece(size - 1, first_whole=False)
-    assert ([0], 5) == piece(size + 5, first_whole=False)
-    assert ([0, 1], 0) == piece(2 * size, first_whole=True)
-    assert ([0, 1, 2], 0) == piece(END, first_whole=True)
 
 
 def test_every_change_notifies_waiters():
@@ -142,26 +100,6 @@ def test_appended_batches_have_the_leader_epoch():
     assert 4 == BatchHead(log.batches(0, 1, END)[0].data).leader_epoch
     assert 4 == log.earliest_epoch(9)
     assert 9 == PartitionLog().earliest_epoch(9)
-
-
-def test_log_append_time_is_set():
-    log = PartitionLog()
-    appended = log.append(batch(), NOW + 5, rules=LogRules(log_append_time=True))
-
-    assert NOW + 5 == appended.log_append_time
-    assert NOW + 5 == log.batches(0, 1, END)[0].max_timestamp
-    assert LogPosition(0, NOW + 5, 0) == log.find_timestamp(NOW + 1)
-
-
-def test_truncation_keeps_whole_batches():
-    log = log_of(3, 1, 2)
-
-    log.truncate_before(2)
-    assert (2, 6, 6) == ends(log)
-    assert [(0, 2), (3, 3), (4, 5)] == places(log)
-
-    log.truncate_before(3)
-    assert [(3, 3), (4, 5)] == places(log)
 
 
 def test_truncation_is_limited_to_existing_records():
@@ -236,26 +174,12 @@ def test_truncation_removes_aborted_transactions():
     assert [] == log.aborted(0, 9)
 
 
-@pytest.mark.parametrize(
-    ("time", "offset"),
-    [(0, 0), (NOW, 0), (NOW + 1, 1), (NOW + 50, 1), (NOW + 51, 5), (NOW + 60, 5)],
-    ids=["long ago", "0", "1", "50", "51", "60"],  # not what the clock says
-)
-def test_timestamp_lookup_finds_the_record(time, offset):
-    assert offset == timed_log().find_timestamp(time).offset
-
-
 def timed_log():
     log = PartitionLog()
     log.append(batch("a", "b", "c", times=[NOW, NOW + 50, NOW + 20]), NOW)
     log.append(batch("d", "e", times=[NOW + 10, NOW + 50]), NOW)
     log.append(batch("f", timestamp=NOW + 60), NOW)
     return log
-
-
-def test_future_timestamp_is_not_found():
-    assert timed_log().find_timestamp(NOW + 61) is None
-    assert PartitionLog().find_timestamp(0) is None
 
 
 def test_deleted_records_are_not_found_by_timestamp():
@@ -282,20 +206,3 @@ def test_corrupt_damages_one_batch():
     assert [True, False] == [head.is_sound for head in heads]
     with pytest.raises(LookupError):
         log.corrupt(4)
-
-
-def test_transactional_batch_needs_a_known_transaction():
-    log = PartitionLog()
-
-    with pytest.raises(AppendError) as caught:
-        log.append(transactional(1, 0, 0), NOW)
-    assert ErrorCode.invalid_txn_state is caught.value.code
-
-    begin(log, 1)
-    assert log.has_open_transaction(1, 0)
-    assert not log.has_open_transaction(1, 1)
-    log.append(transactional(1, 0, 1), NOW)
-    log.end_transaction(1, 0, True, NOW)
-    assert not log.has_open_transaction(1, 0)
-    with pytest.raises(AppendError):
-        log.append(transactional(1, 0, 2), NOW)

@@ -61,32 +61,6 @@ def test_incomplete_batch_is_left_out(length):
     assert [whole] == split_batches(whole + whole[:length])
 
 
-@pytest.mark.parametrize("length", [13, 0, -1])
-def test_too_short_batch_is_corrupt(length):
-    content = patched(batch(), 8, *length.to_bytes(4, "big", signed=True))
-
-    with pytest.raises(AppendError, match=f"Record size {length} is less") as caught:
-        split_batches(content)
-
-    assert ErrorCode.corrupt_message is caught.value.code
-
-
-@pytest.mark.parametrize("magic", [3, 255])
-def test_unknown_magic_is_corrupt(magic):
-    with pytest.raises(AppendError) as caught:
-        split_batches(patched(batch(), 16, magic))
-
-    assert ErrorCode.corrupt_message is caught.value.code
-
-
-@pytest.mark.parametrize("magic", [0, 1])
-def test_old_magic_is_an_invalid_record(magic):
-    with pytest.raises(AppendError) as caught:
-        decode_header(patched(batch(), 16, magic))
-
-    assert ErrorCode.invalid_record is caught.value.code
-
-
 @given(at=st.integers(21, 76), bit=st.integers(0, 7))
 def test_crc_detects_changed_bits(at, bit):
     content = batch("a" * 9)
@@ -94,19 +68,6 @@ def test_crc_detects_changed_bits(at, bit):
 
     assert has_valid_crc(content, decode_header(content))
     assert not has_valid_crc(changed, decode_header(changed))
-
-
-def test_finalized_batch_has_offset_and_valid_crc():
-    head = BatchHead(finalize(batch("a", "b"), base_offset=70, leader_epoch=3))
-
-    assert (70, 3, True) == (head.base_offset, head.leader_epoch, head.is_sound)
-    assert NOW == head.max_timestamp
-
-
-def test_log_append_time_updates_the_crc():
-    head = BatchHead(finalize(batch(), 0, 0, append_time=12345))
-
-    assert (12345, 0x08, True) == (head.max_timestamp, head.attributes, head.is_sound)
 
 
 def test_producer_cannot_set_log_append_time():
@@ -177,35 +138,6 @@ def test_garbage_raises_value_error(body, count):
     assert count == len(found)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"base_offset": 5}, "baseOffset"),
-        ({"record_count": 0}, "Invalid reported count"),
-        ({"record_count": 2}, "Inconsistent"),
-        ({"last_offset_delta": 1}, "Inconsistent"),
-        ({"last_offset_delta": -1}, "invalid offset range"),
-        ({"attributes": 0x20}, "control records"),
-        ({"producer": (5, 0, -1)}, "Invalid sequence number"),
-    ],
-)
-def test_invalid_header_is_an_invalid_record(wrong, message):
-    error = error_of(batch(**wrong))
-
-    assert ErrorCode.invalid_record is error.code
-    assert message in error.message
-
-
-def test_batch_size_is_limited_by_the_topic():
-    content = batch("x" * 100)
-
-    check_accepted(content, max_message_bytes=len(content))
-    assert (
-        ErrorCode.message_too_large
-        is error_of(content, max_message_bytes=len(content) - 1).code
-    )
-
-
 def test_records_out_of_timestamp_range_are_listed():
     hour = 3_600_000
     content = batch("a", "b", "c", times=[NOW, NOW + hour + 1, NOW - 11])
@@ -215,10 +147,3 @@ def test_records_out_of_timestamp_range_are_listed():
     assert ErrorCode.invalid_timestamp is error_of(content).code
     check_accepted(content, log_append_time=True)
     check_accepted(content, now_ms=NOW + 1)
-
-
-def test_compacted_topic_requires_keys():
-    content = batch("a", "b", "c", keys=[b"k", None, b""])
-
-    assert {1} == error_of(content, is_compacted=True).record_errors.keys()
-    check_accepted(content)

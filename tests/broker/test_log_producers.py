@@ -28,19 +28,6 @@ def played(*sends):
     return [send(log, *each) for each in sends]
 
 
-def test_batches_in_sequence_are_appended():
-    assert [0, 2, 3] == played((0, 2), (2, 1), (3, 4))
-
-
-def test_duplicate_batch_is_appended_once():
-    log = PartitionLog()
-    send(log, 0, 2)
-    send(log, 2, 3)
-
-    assert [0, 2] == [send(log, 0, 2), send(log, 2, 3)]
-    assert 5 == log.end_offset
-
-
 def test_duplicate_batch_returns_its_timestamp():
     log = PartitionLog()
     content = batch(producer=(7, 0, 0), timestamp=NOW + 3)
@@ -49,37 +36,8 @@ def test_duplicate_batch_returns_its_timestamp():
     assert NOW + 3 == log.append(content, NOW).log_append_time
 
 
-def test_last_five_batches_are_recognised():
-    log = PartitionLog()
-    for sequence in range(6):
-        send(log, sequence)
-
-    assert [1, 5] == [send(log, 1), send(log, 5)]
-    assert OUT_OF_ORDER is send(log, 0)
-
-
-@pytest.mark.parametrize("again", [(0, 1), (1, 1), (0, 3), (1, 2)])
-def test_partially_equal_batch_is_out_of_order(again):
-    assert OUT_OF_ORDER is played((0, 2), again)[-1]
-
-
-def test_gap_is_out_of_order_and_can_be_filled():
-    assert [0, OUT_OF_ORDER, 1, 2] == played((0,), (2,), (1,), (2,))
-
-
 def test_unknown_producer_starts_with_any_sequence():
     assert [0, 1] == played((7,), (8,))
-
-
-def test_sequences_wrap_around():
-    assert [0, 3, 0] == played((LAST - 1, 3), (1,), (LAST - 1, 3))
-    assert [0, 2] == played((LAST - 1, 2), (0,))
-
-
-def test_new_epoch_starts_with_sequence_0():
-    assert [0, OUT_OF_ORDER, 1, OLD_EPOCH] == played(
-        (0, 1, 0), (1, 1, 1), (0, 1, 1), (1, 1, 0)
-    )
 
 
 def test_producers_are_independent():

@@ -5,7 +5,6 @@ import struct
 import pytest
 
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.errors import GroupError
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.offsets import GroupOffsets, Offset
 from sharecons.testing.broker.groups.subscription import topics_of
@@ -19,37 +18,6 @@ from tests.broker.classic_groups import (
 )
 
 PLACE = ("t", 0)
-
-
-def test_last_commit_wins():
-    offsets = GroupOffsets()
-    offsets.commit({PLACE: Offset(5), ("t", 1): Offset(7)})
-
-    offsets.commit({PLACE: Offset(3, 2, "note")})
-
-    assert Offset(3, 2, "note") == offsets.get(PLACE)
-    assert Offset(7) == offsets.get(("t", 1))
-    assert [PLACE, ("t", 1)] == list(offsets)
-
-
-def test_transaction_offsets_are_pending_until_commit():
-    offsets = GroupOffsets()
-    offsets.commit({PLACE: Offset(1)})
-    offsets.add_pending(9, {PLACE: Offset(2)})
-
-    assert (Offset(1), True) == (offsets.get(PLACE), offsets.is_pending(PLACE))
-    offsets.end_transaction(9, committed=True)
-
-    assert (Offset(2), False) == (offsets.get(PLACE), offsets.is_pending(PLACE))
-
-
-def test_aborted_transaction_discards_offsets():
-    offsets = GroupOffsets()
-    offsets.add_pending(9, {PLACE: Offset(2)})
-
-    offsets.end_transaction(9, committed=False)
-
-    assert (None, False) == (offsets.get(PLACE), offsets.is_pending(PLACE))
 
 
 def test_later_commit_overrides_transaction_offset():
@@ -96,65 +64,6 @@ def test_deleting_a_topic_deletes_its_offsets():
     assert [("other", 0), ("other", 1)] == list(offsets)
 
 
-def test_commit_requires_current_generation():
-    group = stable_group("one")
-
-    group.check_commit("one", None, 1, 0.0)
-
-    assert ErrorCode.illegal_generation is error_of(
-        group.check_commit, "one", None, 2, 0.0
-    )
-    assert ErrorCode.unknown_member_id is error_of(
-        group.check_commit, "two", None, 1, 0.0
-    )
-
-
-def test_non_members_cannot_commit_while_group_has_members():
-    group = stable_group("one")
-
-    assert ErrorCode.unknown_member_id is error_of(
-        group.check_commit, "", None, -1, 0.0
-    )
-
-
-def test_commit_without_generation_needs_an_empty_group():
-    group = ClassicGroup("g")
-
-    group.check_commit("", None, -1, 0.0)
-    group.check_commit("anybody", None, -1, 0.0)
-
-    assert ErrorCode.unknown_member_id is error_of(
-        group.check_commit, "anybody", None, 0, 0.0
-    )
-
-
-def test_member_can_commit_during_rebalance():
-    group = stable_group("one")
-    join(group, "two")
-
-    group.check_commit("one", None, 1, 0.0)
-
-
-def test_commit_before_assignment_is_rejected():
-    group = ClassicGroup("g")
-    join(group, "one")
-
-    assert ErrorCode.rebalance_in_progress is error_of(
-        group.check_commit, "one", None, 1, 0.0
-    )
-    group.check_commit("one", None, 1, 0.0, transactional=True)
-
-
-def test_transactional_commit_works_without_member():
-    group = stable_group("one")
-
-    group.check_commit("", None, -1, 0.0, transactional=True)
-
-    assert ErrorCode.illegal_generation is error_of(
-        group.check_commit, "one", None, 7, 0.0, transactional=True
-    )
-
-
 def test_commit_is_a_heartbeat_unless_transactional():
     group = stable_group("one")
     group.check_commit("one", None, 1, 8.0)
@@ -165,15 +74,6 @@ def test_commit_is_a_heartbeat_unless_transactional():
     group.advance(18.0)
 
     assert 0 == len(group.members)
-
-
-def test_only_empty_groups_can_be_deleted():
-    group = stable_group("one")
-
-    assert ErrorCode.non_empty_group is error_of(group.check_delete)
-    group.leave([("one", None)], now=0.0)
-
-    group.check_delete()
 
 
 def test_group_knows_subscribed_topics():
@@ -225,16 +125,3 @@ def test_truncated_subscription_is_unparsable(size):
 
     assert topics_of([whole[:size]]) is None
     assert {"topic"} == topics_of([whole[:13]])
-
-
-def test_transaction_end_updates_group_offsets():
-    group = ClassicGroup("g")
-    group.offsets.add_pending(7, {PLACE: Offset(4)})
-
-    group.transaction_ended(7, committed=True)
-
-    assert Offset(4) == group.offsets.get(PLACE)
-
-
-def test_group_error_has_its_code():
-    assert "illegal_generation" in str(GroupError(ErrorCode.illegal_generation))

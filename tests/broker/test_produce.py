@@ -9,10 +9,8 @@ from sharecons.testing.broker.acls import Resource
 from sharecons.testing.broker.codec import Header
 from sharecons.testing.broker.handlers import produce
 from tests.broker.either import (
-    BOTH,
     ClockedContext,
     Embedded,
-    either_broker,
 )
 from tests.broker.log_requests import Place, Talk, new_topic, offsets_in
 from tests.broker.messages import make_request
@@ -27,11 +25,6 @@ from tests.broker.raw_batches import (
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 MAX = 2**31 - 1
-
-
-@pytest.fixture(params=BOTH)
-def talk(request):
-    return Talk(either_broker(request))
 
 
 @pytest.mark.parametrize("version", range(3, 14))

@@ -4,23 +4,18 @@ import pytest
 
 from tests.broker.clients import new_name
 from tests.broker.configs import BROKER, GROUP, SET, TOPIC, alter
-from tests.broker.either import BOTH, Embedded, either_broker
+from tests.broker.either import Embedded
 from tests.broker.raw_batches import NOW, batch
 
 LOGGERS, METRICS = 8, 16
 
 
-@pytest.fixture(params=BOTH)
-def broker(request):
-    return either_broker(request)
-
-
 # ListConfigResources
 
 
-def resources(broker, version, *kinds):
+def resources(either, version, *kinds):
     fields = {"resource_types": kinds} if version else {}
-    response = broker.request("list_config_resources", version, **fields)
+    response = either.request("list_config_resources", version, **fields)
     assert not response.error_code
     return {
         (getattr(each, "resource_type", METRICS), each.resource_name)
@@ -28,21 +23,21 @@ def resources(broker, version, *kinds):
     }
 
 
-def test_resources_of_a_kind_are_listed(broker):
-    topic, group = broker.create_topic(), new_name("group")
-    alter(broker, GROUP, group, ("share.heartbeat.interval.ms", SET, "6000"))
-    broker.sleep(0.3)
+def test_resources_of_a_kind_are_listed(either):
+    topic, group = either.create_topic(), new_name("group")
+    alter(either, GROUP, group, ("share.heartbeat.interval.ms", SET, "6000"))
+    either.sleep(0.3)
 
-    assert {(BROKER, "1")} == resources(broker, 1, BROKER)
-    assert (TOPIC, topic) in resources(broker, 1, TOPIC)
-    assert (GROUP, group) in resources(broker, 1, GROUP)
+    assert {(BROKER, "1")} == resources(either, 1, BROKER)
+    assert (TOPIC, topic) in resources(either, 1, TOPIC)
+    assert (GROUP, group) in resources(either, 1, GROUP)
     everything = {(BROKER, "1"), (LOGGERS, "1"), (TOPIC, topic), (GROUP, group)}
-    assert everything <= resources(broker, 1)
-    assert not resources(broker, 0)
+    assert everything <= resources(either, 1)
+    assert not resources(either, 0)
 
 
-def test_unknown_resource_types_are_rejected(broker):
-    response = broker.request("list_config_resources", 1, resource_types=(TOPIC, 77))
+def test_unknown_resource_types_are_rejected(either):
+    response = either.request("list_config_resources", 1, resource_types=(TOPIC, 77))
 
     assert ("unsupported_version", ()) == (
         response.error_code.name,
@@ -53,8 +48,8 @@ def test_unknown_resource_types_are_rejected(broker):
 # DescribeTopicPartitions
 
 
-def describe(broker, *names, limit=2000, cursor=None):
-    return broker.request(
+def describe(either, *names, limit=2000, cursor=None):
+    return either.request(
         "describe_topic_partitions",
         0,
         topics=[{"name": name} for name in names],
@@ -63,9 +58,9 @@ def describe(broker, *names, limit=2000, cursor=None):
     )
 
 
-def test_topics_are_described_with_replicas(broker):
-    topic = broker.create_topic(2)
-    (response,) = describe(broker, topic).topics
+def test_topics_are_described_with_replicas(either):
+    topic = either.create_topic(2)
+    (response,) = describe(either, topic).topics
 
     assert (topic, False) == (response.name, response.is_internal)
     assert [
@@ -86,11 +81,11 @@ def test_topics_are_described_with_replicas(broker):
     assert 0b110111111000 == response.topic_authorized_operations
 
 
-def pages(broker, *names, limit):
+def pages(either, *names, limit):
     """Request all pages; return the partitions of each page."""
     cursor, found = None, []
     while cursor or not found:
-        response = describe(broker, *names, limit=limit, cursor=cursor)
+        response = describe(either, *names, limit=limit, cursor=cursor)
         found.append(
             [
                 (topic.name, [place.partition_index for place in topic.partitions])
@@ -105,20 +100,20 @@ def pages(broker, *names, limit):
     return found
 
 
-def test_cursor_continues_a_full_page(broker):
-    one, two = sorted(broker.create_topic(3) for _ in range(2))
+def test_cursor_continues_a_full_page(either):
+    one, two = sorted(either.create_topic(3) for _ in range(2))
 
-    assert [[(one, [0, 1, 2]), (two, [0, 1, 2])]] == pages(broker, two, one, limit=6)
+    assert [[(one, [0, 1, 2]), (two, [0, 1, 2])]] == pages(either, two, one, limit=6)
     assert [[(one, [0, 1])], [(one, [2]), (two, [0])], [(two, [1, 2])]] == pages(
-        broker, one, two, limit=2
+        either, one, two, limit=2
     )
-    assert [[(one, [0, 1, 2])], [(two, [0, 1, 2])]] == pages(broker, one, two, limit=3)
-    assert 6 == len(pages(broker, one, two, limit=0))
+    assert [[(one, [0, 1, 2])], [(two, [0, 1, 2])]] == pages(either, one, two, limit=3)
+    assert 6 == len(pages(either, one, two, limit=0))
 
 
-def test_missing_topics_are_errors(broker):
-    topic = broker.create_topic()
-    response = describe(broker, "nowhere", "no/slash", topic)
+def test_missing_topics_are_errors(either):
+    topic = either.create_topic()
+    response = describe(either, "nowhere", "no/slash", topic)
 
     assert {
         "nowhere": "unknown_topic_or_partition",
@@ -128,10 +123,10 @@ def test_missing_topics_are_errors(broker):
     assert {None} == {each.topic_id for each in response.topics if each.name != topic}
 
 
-def test_invalid_cursor_is_rejected(broker):
-    topic = broker.create_topic()
+def test_invalid_cursor_is_rejected(either):
+    topic = either.create_topic()
     cursor = {"topic_name": topic, "partition_index": -1}
-    response = describe(broker, topic, cursor=cursor)
+    response = describe(either, topic, cursor=cursor)
 
     assert ["invalid_request"] == [each.error_code.name for each in response.topics]
 
@@ -139,13 +134,13 @@ def test_invalid_cursor_is_rejected(broker):
 # OffsetForLeaderEpoch
 
 
-def end_of(broker, topic, epoch, known=-1, partition=0):
+def end_of(either, topic, epoch, known=-1, partition=0):
     fields = {
         "partition": partition,
         "current_leader_epoch": known,
         "leader_epoch": epoch,
     }
-    (response,) = broker.request(
+    (response,) = either.request(
         "offset_for_leader_epoch",
         4,
         replica_id=-1,
@@ -155,22 +150,22 @@ def end_of(broker, topic, epoch, known=-1, partition=0):
     return found.error_code.name, found.leader_epoch, found.end_offset
 
 
-def test_current_epoch_ends_at_log_end(broker):
-    topic = broker.create_topic()
+def test_current_epoch_ends_at_log_end(either):
+    topic = either.create_topic()
 
-    assert ("none", 0, 0) == end_of(broker, topic, 0)
-    assert ("none", 0, 0) == end_of(broker, topic, 0, known=0)
-    assert ("none", -1, -1) == end_of(broker, topic, 1)
-    assert ("none", -1, -1) == end_of(broker, topic, -1)
+    assert ("none", 0, 0) == end_of(either, topic, 0)
+    assert ("none", 0, 0) == end_of(either, topic, 0, known=0)
+    assert ("none", -1, -1) == end_of(either, topic, 1)
+    assert ("none", -1, -1) == end_of(either, topic, -1)
 
 
-def test_epoch_lookup_checks_leader_and_current_epoch(broker):
-    topic = broker.create_topic()
+def test_epoch_lookup_checks_leader_and_current_epoch(either):
+    topic = either.create_topic()
 
-    assert ("unknown_leader_epoch", -1, -1) == end_of(broker, topic, 0, known=1)
+    assert ("unknown_leader_epoch", -1, -1) == end_of(either, topic, 0, known=1)
     unknown = ("unknown_topic_or_partition", -1, -1)
-    assert unknown == end_of(broker, "nowhere", 0)
-    assert unknown == end_of(broker, topic, 0, partition=9)
+    assert unknown == end_of(either, "nowhere", 0)
+    assert unknown == end_of(either, topic, 0, partition=9)
 
 
 def test_past_epochs_end_where_the_next_begins():
@@ -199,15 +194,15 @@ def test_past_epochs_end_where_the_next_begins():
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_sasl_handshake_without_sasl_is_an_error(broker, version):
-    response = broker.request("sasl_handshake", version, mechanism="PLAIN")
+def test_sasl_handshake_without_sasl_is_an_error(either, version):
+    response = either.request("sasl_handshake", version, mechanism="PLAIN")
 
     assert ("illegal_sasl_state", ()) == (response.error_code.name, response.mechanisms)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_sasl_authenticate_without_sasl_is_an_error(broker, version):
-    response = broker.request("sasl_authenticate", version, auth_bytes=b"x")
+def test_sasl_authenticate_without_sasl_is_an_error(either, version):
+    response = either.request("sasl_authenticate", version, auth_bytes=b"x")
 
     assert ("illegal_sasl_state", b"") == (
         response.error_code.name,

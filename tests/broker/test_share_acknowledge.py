@@ -4,7 +4,6 @@ import anyio
 import pytest
 from kio.schema.errors import ErrorCode
 
-from sharecons.testing import virtual_time
 from tests.broker.share_members import (
     ACCEPT,
     RELEASE,
@@ -17,11 +16,7 @@ from tests.broker.share_members import (
 )
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=virtual_time.BACKENDS)
-def anyio_backend(request):
-    return virtual_time.backend(request.param)
+VIRTUAL_CLOCK = True
 
 
 async def test_released_records_are_not_in_the_same_response():

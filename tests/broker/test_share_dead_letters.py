@@ -12,7 +12,6 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from sharecons.protocol.codes import Code
-from sharecons.testing import virtual_time
 from sharecons.testing.broker.settings.changes import Change
 from sharecons.testing.broker.share.partitions import SharePartitionKey
 from tests.broker.async_client import Client
@@ -36,11 +35,7 @@ REJECTED = b"Offset rejected by client."
 SPENT = b"Offset delivery count exceeded the threshold."
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=virtual_time.BACKENDS)
-def anyio_backend(request):
-    return virtual_time.backend(request.param)
+VIRTUAL_CLOCK = True
 
 
 def set_dead_letter_topic(group, name=LETTERS, partitions=1, enable="true", **config):

@@ -9,7 +9,6 @@ from datetime import timedelta
 import pytest
 from kio.schema.errors import ErrorCode
 
-from sharecons.testing import virtual_time
 from tests.broker.share_members import (
     ACCEPT,
     RELEASE,
@@ -21,11 +20,7 @@ from tests.broker.share_members import (
 )
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=virtual_time.BACKENDS)
-def anyio_backend(request):
-    return virtual_time.backend(request.param)
+VIRTUAL_CLOCK = True
 
 
 @pytest.mark.parametrize("version", [1, 2])

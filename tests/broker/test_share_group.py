@@ -49,34 +49,6 @@ def code_of(error):
     return error.value.code
 
 
-def test_group_without_members_is_empty():
-    group = ShareGroup("g")
-
-    assert ("Empty", 1, 1) == (group.state, group.epoch, group.assignment_epoch)
-
-
-def test_first_heartbeat_initialises_and_second_assigns():
-    play = Play(t=2)
-    first = play.beat("A", 0, ["t"])
-    second = play.beat("A")
-
-    assert not first.assignment
-    assert 2 == len(first.initialized)
-    assert first.initialized == second.assignment
-    assert not second.initialized
-    assert "Stable" == play.group.state
-
-
-def test_rejoin_at_epoch_0_returns_assignment():
-    play = Play(t=3)
-    play.join("A", "t")
-    again = play.beat("A", 0, ["t"])
-
-    assert {"t": [0, 1, 2]} == play.has("A")
-    assert 3 == len(again.assignment)
-    assert again.member_epoch == play.group.epoch
-
-
 def test_silent_member_keeps_partitions_until_session_ends():
     play = Play(t=2)
     play.join("A", "t")
@@ -191,42 +163,6 @@ def test_recreated_topic_is_another_topic():
     play.beat("A")
     assert {"t": [0]} == play.has("A")
     assert old != play.group.members["A"].assigned
-
-
-def test_heartbeats_without_changes_change_nothing():
-    play = Play(t=2)
-    play.join("A", "t")
-    before = play.group.epoch, play.group.assignment_epoch
-    for _ in range(5):
-        play.now += 1.0
-        assert play.beat("A").assignment is None
-
-    assert before == (play.group.epoch, play.group.assignment_epoch)
-
-
-def test_leave_raises_the_epoch_once():
-    play = Play(t=1, u=1)
-    play.join("A", "t")
-    play.join("B", "u")
-    play.beat("A")
-    before = play.group.epoch
-    play.group.leave("B", play.now)
-    play.beat("A")
-
-    assert before + 1 == play.group.epoch
-
-
-def test_returning_member_does_not_get_old_partitions():
-    play = Play(Limits(assignment_interval=1.0), t=2)
-    play.beat("A", 0, ["t"])
-    play.now = 1.0
-    assert play.beat("A").assignment
-    play.group.leave("A", play.now)
-    play.now = 1.5
-    assert not play.beat("A", 0, ["t"]).assignment
-
-    play.now = 2.0
-    assert play.beat("A").assignment
 
 
 def test_rack_and_client_come_from_last_heartbeat():

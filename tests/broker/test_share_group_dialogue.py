@@ -4,13 +4,7 @@ import uuid
 
 import pytest
 
-from tests.broker.either import BOTH, either_broker
 from tests.broker.share_group_dialogue import STEPS, play
-
-
-@pytest.fixture(params=BOTH)
-def either(request):
-    return either_broker(request)
 
 
 def test_responses_equal_recorded_ones(either):

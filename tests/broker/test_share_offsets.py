@@ -5,14 +5,9 @@ import uuid
 import pytest
 
 from sharecons.testing.broker.acls import Operation, Resource
-from tests.broker.either import BOTH, Embedded, either_broker
+from tests.broker.either import Embedded
 
 ABSENT = "This server does not host this topic-partition."
-
-
-@pytest.fixture(params=BOTH)
-def either(request):
-    return either_broker(request)
 
 
 @pytest.fixture

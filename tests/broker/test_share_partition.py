@@ -9,52 +9,17 @@ from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.share.coordinator_state import merge
 from sharecons.testing.broker.share.deliveries import (
     AcknowledgeError,
-    AcknowledgementBatch,
     State,
     StateBatch,
 )
 from tests.broker.share_groups import (
     ACCEPT,
-    ACKNOWLEDGED,
     ARCHIVED,
     AVAILABLE,
-    GAP,
-    REJECT,
     RELEASE,
     RENEW,
     Group,
 )
-
-
-@pytest.mark.parametrize("way", ["release", "session", "lock"])
-def test_release_at_delivery_limit_archives(way):
-    group = Group(4, delivery_limit=2)
-    group.fetch()
-    group.release()
-    group.fetch(now=0.0)
-    if way == "release":
-        group.acknowledge((0, 3, RELEASE))
-    elif way == "session":
-        group.release()
-    else:
-        group.advance(now=30.0)
-
-    assert [(0, 3, ARCHIVED, 2)] == group.written
-    assert 4 == group.partition.start_offset
-
-
-def test_written_state_equals_kafkas():
-    group = Group(100)
-    group.fetch()
-    group.acknowledge((0, 9, ACCEPT), (10, 14, RELEASE), (15, 19, REJECT))
-
-    assert [
-        (0, 9, ACKNOWLEDGED, 1),
-        (10, 14, AVAILABLE, 1),
-        (15, 19, ARCHIVED, 1),
-    ] == group.written
-    assert (0, 15) == (group.state.start_offset, group.state.delivery_complete)
-    assert 10 == group.partition.start_offset
 
 
 def test_start_offset_is_written_with_the_next_change():
@@ -67,29 +32,6 @@ def test_start_offset_is_written_with_the_next_change():
     assert 1 == group.state.delivery_complete
 
 
-def test_each_offset_can_have_its_own_type():
-    group = Group(4)
-    group.fetch()
-    group.acknowledge((0, 3, ACCEPT, RELEASE, REJECT, GAP))
-
-    assert [
-        (0, 0, ACKNOWLEDGED, 1),
-        (1, 1, AVAILABLE, 1),
-        (2, 3, ARCHIVED, 1),
-    ] == group.written
-
-
-def test_acknowledgements_are_applied_all_or_none():
-    group = Group(10)
-    group.fetch(max_records=5, record_limit=True)
-    with pytest.raises(AcknowledgeError) as rejected:
-        group.acknowledge((0, 2, ACCEPT), (4, 5, ACCEPT))
-
-    assert rejected.value.code is ErrorCode.invalid_record_state
-    assert [] == group.written
-    assert [(0, 4, 1)] == group.partition.acquired_by("ann")
-
-
 def test_offsets_before_the_start_are_ignored():
     group = Group(10)
     group.fetch()
@@ -97,77 +39,6 @@ def test_offsets_before_the_start_are_ignored():
     group.acknowledge((0, 9, ACCEPT))
 
     assert 10 == group.partition.start_offset
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "code"),
-    [
-        (0, 0, ErrorCode.invalid_record_state),  # of another member
-        (9, 12, ErrorCode.invalid_request),
-        (20, 30, ErrorCode.invalid_request),
-    ],
-)
-def test_unacquired_offsets_cannot_be_acknowledged(first, last, code):
-    group = Group(10)
-    group.fetch("bob")
-    group.acknowledge((5, 9, RELEASE), member="bob")
-    group.fetch("ann")
-    with pytest.raises(AcknowledgeError) as rejected:
-        group.acknowledge((first, last, ACCEPT))
-
-    assert rejected.value.code is code
-
-
-def test_duplicate_offset_is_rejected():
-    group = Group(10)
-    group.fetch()
-    with pytest.raises(AcknowledgeError):
-        group.acknowledge((0, 5, ACCEPT), (5, 9, RELEASE))
-
-    assert [] == group.written
-
-
-def test_changes_take_effect_when_applied():
-    group = Group(10)
-    group.fetch()
-    batches = [AcknowledgementBatch(0, 9, (RELEASE,))]
-    changes = group.partition.acknowledge("ann", batches, group.settings, 0.0)
-
-    assert [] == group.fetch("bob")
-    group.partition.apply(changes)
-    assert [(0, 9, 2)] == group.fetch("bob")
-
-
-def test_lock_expires_after_its_duration():
-    group = Group(10, lock_duration=30.0)
-    group.fetch(now=100.0)
-
-    assert 130.0 == group.partition.next_deadline()
-    assert not group.advance(now=129.9)
-    assert group.advance(now=130.0)
-    assert [(0, 9, 2)] == group.fetch("bob", now=130.0)
-
-
-def test_each_acquisition_has_a_separate_lock():
-    group = Group(5, 5, lock_duration=30.0)
-    group.fetch(max_records=1, now=0.0)
-    group.fetch(now=10.0)
-    group.advance(now=30.0)
-
-    assert [(5, 9, 1)] == group.partition.acquired_by("ann")
-    assert 40.0 == group.partition.next_deadline()
-
-
-def test_renew_restarts_the_lock():
-    group = Group(10, lock_duration=30.0)
-    group.fetch(now=0.0)
-    group.acknowledge((0, 4, RENEW), now=20.0)
-    group.advance(now=30.0)
-
-    assert [(0, 4, 1)] == group.partition.acquired_by("ann")
-    assert [(5, 9, AVAILABLE, 1)] == group.written
-    group.advance(now=50.0)
-    assert [] == group.partition.acquired_by("ann")
 
 
 def test_group_can_disable_renewal():
@@ -218,15 +89,6 @@ def test_aborted_records_are_archived_instead_of_acquired():
     assert 9 == group.partition.start_offset
 
 
-def test_new_leader_loads_only_written_state():
-    group = Group(5, 5, 5)
-    group.fetch(batch_size=1)
-    group.acknowledge((5, 9, RELEASE))
-    group.move_leader()
-
-    assert [(0, 4, 1), (5, 9, 2), (10, 14, 1)] == group.fetch("bob", batch_size=1)
-
-
 def test_gap_is_filled_first():
     group = Group(5, 5, 5)
     group.fetch()
@@ -247,15 +109,6 @@ def test_gap_ends_at_the_next_state():
     group.move_leader()
 
     assert [(0, 4, 1)] == group.fetch("bob", max_records=1)
-
-
-def test_expire_locks_releases_all_records():
-    group = Group(10)
-    group.fetch()
-
-    assert group.partition.expire_locks(group.settings)
-    assert [(0, 9, 2)] == group.fetch("bob")
-    assert not Group(10).partition.expire_locks(group.settings)
 
 
 def test_overlapping_range_with_more_deliveries_wins():

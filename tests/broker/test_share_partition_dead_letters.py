@@ -18,21 +18,6 @@ from tests.broker.share_groups import (
 )
 
 
-def test_rejected_record_is_archived_after_its_dead_letter():
-    group = Group(4, dead_letters=True)
-    group.fetch()
-    assert not group.acknowledge((0, 3, REJECT))
-    assert [(0, 3, ARCHIVING, 1)] == group.written
-    assert (0, 0) == (group.partition.start_offset, group.state.delivery_complete)
-
-    (pending,) = group.partition.take_due_dead_letters(0.0)
-    assert pending.run.delivery.is_rejected
-    assert group.partition.archive([pending])
-    assert [(0, 3, ARCHIVED, 1)] == group.written
-    assert (4, 4) == (group.partition.start_offset, group.state.delivery_complete)
-    assert not group.partition.has_dead_letters
-
-
 @pytest.mark.parametrize("way", ["release", "session", "lock"])
 def test_record_at_delivery_limit_becomes_dead_letter(way):
     group = Group(4, delivery_limit=2, dead_letters=True)
@@ -64,15 +49,6 @@ def test_records_without_content_are_archived_immediately():
     assert [(3, 3)] == [
         each.run[:2] for each in group.partition.take_due_dead_letters(0.0)
     ]
-
-
-def test_without_dead_letter_topic_records_are_archived_immediately():
-    group = Group(4)
-    group.fetch()
-
-    assert group.acknowledge((0, 3, REJECT))
-    assert [(0, 3, ARCHIVED, 1)] == group.written
-    assert not group.partition.has_dead_letters
 
 
 def test_archiving_record_blocks_start_offset():

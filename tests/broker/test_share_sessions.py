@@ -61,16 +61,6 @@ def code(error):
     return error.value.code
 
 
-def test_session_requires_the_next_epoch(broker):
-    broker.open("ann", "wire")
-    broker.sessions.next_request(1, "g", "ann", 1)
-    broker.sessions.next_request(1, "g", "ann", 2)
-    with pytest.raises(SessionError) as error:
-        broker.sessions.next_request(1, "g", "ann", 2)
-
-    assert code(error) is ErrorCode.invalid_share_session_epoch
-
-
 def test_epoch_wraps_to_1(broker):
     broker.open("ann", "wire").epoch = 2**31 - 1
     broker.sessions.next_request(1, "g", "ann", 2**31 - 1)
@@ -84,26 +74,6 @@ def test_session_belongs_to_one_member_and_broker(broker, who):
     with pytest.raises(SessionError) as error:
         broker.sessions.next_request(*who, 1)
 
-    assert code(error) is ErrorCode.share_session_not_found
-
-
-def test_close_releases_acquired_records(broker):
-    session = broker.open("ann", "wire")
-    broker.acquire("ann")
-    broker.sessions.close(session)
-
-    assert [(0, 9, 2)] == [tuple(part) for part in broker.acquire("bob")]
-
-
-def test_closed_connection_releases_acquired_records(broker):
-    broker.open("ann", "ann's")
-    broker.open("bob", "bob's")
-    broker.acquire("ann")
-    broker.sessions.connection_closed("ann's")
-
-    assert [] == broker.held("ann")
-    with pytest.raises(SessionError) as error:
-        broker.sessions.find(1, "g", "ann")
     assert code(error) is ErrorCode.share_session_not_found
 
 
@@ -153,13 +123,6 @@ def test_number_of_sessions_is_limited(broker):
         broker.open("bob", "other")
 
     assert code(error) is ErrorCode.share_session_limit_reached
-
-
-def test_partitions_are_added_and_removed(broker):
-    session = broker.open("ann", "wire", FIRST, SECOND)
-    session.update([THIRD, FIRST], [SECOND])
-
-    assert [FIRST, THIRD] == session.rotated(0)
 
 
 def test_partitions_are_rotated(broker):

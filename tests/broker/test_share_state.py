@@ -4,7 +4,6 @@ import anyio
 import pytest
 from kio.schema.errors import ErrorCode
 
-from sharecons.testing import virtual_time
 from tests.broker.messages import base64_id, make_request
 from tests.broker.share_members import (
     ACCEPT,
@@ -15,11 +14,7 @@ from tests.broker.share_members import (
 )
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=virtual_time.BACKENDS)
-def anyio_backend(request):
-    return virtual_time.backend(request.param)
+VIRTUAL_CLOCK = True
 
 
 async def read_state(member, leader_epoch=0, **values):

@@ -54,53 +54,6 @@ def later(producer, epochs=1):
     return Producer(producer.producer_id, producer.epoch + epochs)
 
 
-def test_producer_ids_are_unique():
-    transactions = Transactions()
-
-    assert [0, 1, 2] == [transactions.new_producer_id() for _ in range(3)]
-
-
-def test_returning_producer_gets_next_epoch_and_fences_old_one():
-    old = Client()
-    new = Client(old.transactions)
-
-    assert later(old.producer) == new.producer
-    assert FENCED is old.write()
-    assert FENCED is old.end(committed=False).error
-    assert NONE is new.write()
-
-
-@pytest.mark.parametrize(
-    ("name", "timeout", "error"),
-    [
-        ("", MINUTE, ErrorCode.invalid_request),
-        ("tx", 0.0, ErrorCode.invalid_transaction_timeout),
-        ("tx", 900.1, ErrorCode.invalid_transaction_timeout),
-        ("tx", 900.0, NONE),
-    ],
-)
-def test_invalid_initialisation_is_rejected(name, timeout, error):
-    assert error is Transactions().initialise(name, timeout, None).error
-
-
-def test_open_transaction_is_aborted_before_next_producer():
-    old = Client()
-    old.write(("t", 0), ("u", 3))
-    fencing = Client.__new__(Client)
-    fencing.__dict__ |= {"transactions": old.transactions, "name": "tx"}
-
-    first = fencing.init()
-    second = fencing.init()
-
-    assert ErrorCode.concurrent_transactions is first.error
-    assert not first.ended.committed
-    assert {("t", 0), ("u", 3)} == first.ended.partitions
-    assert old.producer.epoch + 1 == first.ended.marker_epoch
-    # Measured: no producer gets the epoch that fences.
-    assert later(old.producer, 2) == second.producer
-    assert FENCED is old.write()
-
-
 def test_producer_with_expected_epoch_continues():
     client = Client()
     before = client.producer
@@ -126,34 +79,6 @@ def test_unknown_producer_cannot_add_partitions():
     assert WRONG_ID is add("tx", Producer(99, 0), [PLACE], 0.0)
     assert FENCED is add("tx", later(client.producer), [PLACE], 0.0)
     assert ErrorCode.invalid_request is add("", client.producer, [PLACE], 0.0)
-
-
-@pytest.mark.parametrize("committed", [True, False])
-def test_version_2_end_bumps_the_epoch(committed):
-    client = Client()
-    client.write(("t", 0), ("t", 1))
-    client.transactions.add_group("tx", client.producer, "g", 0.0)
-    before = client.producer
-
-    done = client.end(committed)
-
-    assert (NONE, later(before)) == (done.error, done.producer)
-    assert committed is done.ended.committed
-    assert {("t", 0), ("t", 1)} == done.ended.partitions
-    assert {"g"} == done.ended.groups
-    assert later(before).epoch == done.ended.marker_epoch
-
-
-def test_version_1_end_keeps_the_epoch():
-    client = Client()
-    client.write()
-    before = client.producer
-
-    done = client.end(version=1)
-
-    assert before == done.producer
-    assert before.epoch == done.ended.marker_epoch
-    assert NONE is client.write()
 
 
 ENDS_AGAIN = {
@@ -285,27 +210,6 @@ def test_producer_with_last_epoch_can_be_fenced():
 
     assert 2**15 - 1 == ending.marker_epoch
     assert 0 == client.init().producer.epoch
-
-
-@pytest.mark.parametrize(
-    ("support", "error"),
-    [
-        (TransactionSupport.DEFAULT, INVALID_STATE),
-        (TransactionSupport.ABORTABLE, ErrorCode.transaction_abortable),
-        (TransactionSupport.ADD_PARTITION, NONE),
-    ],
-)
-def test_unknown_partitions_are_added_or_rejected(support, error):
-    client = Client()
-    admit = client.transactions.verify_or_add
-    pending = client.transactions.add_pending_offsets
-
-    assert {PLACE: error} == admit("tx", client.producer, [PLACE], support, 0.0)
-    assert error is pending("tx", client.producer, "g", support, 0.0)
-    client.write()
-    client.transactions.add_group("tx", client.producer, "g", 0.0)
-    assert {PLACE: NONE} == admit("tx", client.producer, [PLACE], support, 0.0)
-    assert NONE is pending("tx", client.producer, "g", support, 0.0)
 
 
 @pytest.mark.parametrize("support", TransactionSupport)

@@ -6,17 +6,12 @@ import pytest
 
 from sharecons.testing.broker.acls import Operation, Resource
 from sharecons.testing.broker.coordinators import TRANSACTION
-from tests.broker.either import BOTH, Embedded, either_broker
+from tests.broker.either import Embedded
 from tests.broker.log_requests import Talk, new_topic, offsets_in
 from tests.broker.raw_batches import NOW, BatchHead, batch, batches_in, transactional
 
 MARKER = 0x30
 COMMIT, ABORT = 1, 0
-
-
-@pytest.fixture(params=BOTH)
-def talk(request):
-    return Talk(either_broker(request))
 
 
 def later(producer, epochs=1):
@@ -210,7 +205,7 @@ def test_returning_producer_aborts_and_skips_an_epoch(talk):
     ],
 )
 def test_invalid_init_producer_id_is_rejected(talk, tx, timeout, producer, error):
-    talk.begin()  # so that a real Kafka has its coordinators
+    talk.begin(timeout=900.0)  # the maximum; a real Kafka gets its coordinators
 
     assert error == talk.init(tx, timeout, producer)
 
