@@ -23,7 +23,7 @@ from sharecons.testing.broker.exchange import Exchange, RequestLog
 from sharecons.testing.broker.faults import Faults
 from sharecons.testing.broker.sockets import Listener
 
-__all__ = ["Node", "respond"]
+__all__ = ["Node"]
 
 API_VERSIONS: Final = 18
 
@@ -133,13 +133,6 @@ class Node:
             await self._faults.respond(exchange)
         except ClientDisconnectedError:
             return
-
-
-async def respond(request: Request, context: Context) -> bytes | None:
-    """Handle a request; return the frame of the response, or None for none."""
-    exchange = Exchange(request, context, _handle, context.version)
-    response = await exchange.handle()
-    return None if response is None else exchange.frame(response)
 
 
 async def _handle(request: Request, context: Context) -> Response | None:

@@ -63,10 +63,6 @@ class SharePartition:
         return self._window.start_offset
 
     @property
-    def end_offset(self) -> int:
-        return self._window.end_offset
-
-    @property
     def has_dead_letters(self) -> bool:
         """True if records wait to be written to the dead letter topic."""
         return bool(self._dead_letters)
