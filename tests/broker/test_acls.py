@@ -186,20 +186,6 @@ def test_match_filter_finds_all_acls_of_a_name(acls, name):
     assert allowed_on(access, name) == allowed_on(found, name)
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_acl_is_created_described_and_deleted(version):
-    cluster = make_cluster()
-    created = create(cluster, creation(), version=version)
-    assert [("none", "")] == failures(created)
-    assert cluster.authorizer.denies("READ", "TOPIC", "t")
-    assert {(2, "t", 3): ["User:ANONYMOUS"]} == describe(cluster, version)
-
-    (result,) = delete(cluster, filtering(resource_name_filter="t"), version=version)
-    assert ["t"] == [each.resource_name for each in result.matching_acls]
-    assert {} == describe(cluster, version)
-    assert not cluster.authorizer.denies("READ", "TOPIC", "t")
-
-
 def test_acl_created_twice_is_stored_once():
     cluster = make_cluster()
     create(cluster, creation(), creation())

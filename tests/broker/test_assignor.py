@@ -24,19 +24,6 @@ def holders_of(assignment):
     return Counter(each for held in assignment.values() for each in held)
 
 
-def test_single_member_gets_all_partitions():
-    result = assign({"a": {T, U}}, partitions_of(2, 1), {})
-
-    assert {"a": {(T, 0), (T, 1), (U, 0)}} == result
-
-
-def test_members_get_only_subscribed_topics():
-    result = assign({"a": {T}, "b": {T, U}}, partitions_of(2, 2), {})
-
-    assert {(T, 0)} == result["a"]
-    assert {(T, 1), (U, 0), (U, 1)} == result["b"]
-
-
 def test_subscription_to_missing_topic_gives_no_partitions():
     assert {"a": frozenset(), "b": frozenset()} == assign(
         {"a": {V}, "b": set()}, partitions_of(3), {}
@@ -55,20 +42,6 @@ def test_partitions_of_removed_member_go_to_remaining_members():
     assert t(0) < result["a"]
     assert t(3) < result["c"]
     assert {1} == set(holders_of(result).values())
-
-
-def test_more_members_than_partitions_share_them():
-    members = {member: {T} for member in "abcde"}
-    result = assign(members, partitions_of(2), {})
-
-    assert {3} == set(holders_of(result).values())
-    assert all(result.values())
-
-
-def test_deleted_partition_is_removed_from_assignment():
-    result = assign({"a": {T}}, partitions_of(1), {"a": t(0, 1)})
-
-    assert {"a": t(0)} == result
 
 
 def test_order_of_members_breaks_ties():

@@ -19,10 +19,6 @@ def place_keys(coordinators, running, key_type=GROUP):
     return {key: coordinators.node_for(key_type, key, running) for key in KEYS}
 
 
-def test_no_coordinator_without_running_brokers():
-    assert -1 == Coordinators().node_for(GROUP, "g", [])
-
-
 def test_coordinator_choice_is_deterministic():
     assert place_keys(Coordinators(), [1, 2, 3]) == place_keys(
         Coordinators(), [3, 1, 2]
@@ -67,16 +63,3 @@ def test_keys_stay_while_their_broker_runs(key, key_type, others):
     here = coordinators.node_for(key_type, key, [1, 2, 3])
 
     assert here == coordinators.node_for(key_type, key, [here, *others])
-
-
-def test_moved_key_notifies_waiters():
-    coordinators = Coordinators()
-    here = coordinators.node_for(GROUP, "g", [1, 2])
-    notified = []
-    coordinators.moved.notify = lambda: notified.append(True)
-
-    coordinators.move(GROUP, "g", 3 - here)
-
-    assert 3 - here == coordinators.node_for(GROUP, "g", [1, 2])
-    assert [True] == notified
-    assert here == coordinators.node_for(GROUP, "g", [here])

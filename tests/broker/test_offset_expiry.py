@@ -171,16 +171,6 @@ def test_offset_of_a_group_that_never_had_members_expires_after_its_commit(
     assert [] == requests.partitions()
 
 
-def test_group_is_deleted_with_its_last_offset(embedded, requests):
-    requests.commit(0)
-
-    embedded.sleep(RETENTION - 1)
-    assert ["g"] == requests.groups()
-    embedded.sleep(1)
-
-    assert [] == requests.groups()
-
-
 def test_offsets_expire_after_the_group_has_lost_its_last_member(embedded, requests):
     requests.commit(0)
     requests.join(session=10)
