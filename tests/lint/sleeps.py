@@ -3,7 +3,8 @@
     python tests/lint/sleeps.py [--list]
 
 A sleep waits in real time unless it is `sleep(0)`, or its module uses virtual time
-(`virtual_time`, `virtual_clock`). Its line, or the line before, has to say why:
+(`virtual_time`, `virtual_clock`, `VIRTUAL_CLOCK`). Its line, or the line before, has to
+say why:
 
     await anyio.sleep(0.5)  # real time: the broker sends nothing, which takes 0.5 s
 
@@ -18,7 +19,7 @@ from typing import Final
 
 MAXIMUM: Final = 60
 REASON: Final = "# real time: "
-VIRTUAL: Final = ("virtual_time", "virtual_clock")
+VIRTUAL: Final = ("virtual_time", "virtual_clock", "VIRTUAL_CLOCK")
 SLEEPERS: Final = {"anyio", "asyncio", "trio", "time"}
 ROOT: Final = Path(__file__).parents[2]
 
