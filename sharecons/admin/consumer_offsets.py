@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from sharecons._record import TopicPartition
 from sharecons.admin.missing import missing_partitions
+from sharecons.admin.offsets import list_offsets_of
 from sharecons.net.admin_executor import AdminExecutor
-from sharecons.protocol.admin.fanout import merge_replies, part_results, results_of
+from sharecons.protocol.admin.fanout import merge_replies, part_results
 from sharecons.protocol.admin.models import CommittedOffset
 from sharecons.protocol.admin.requests import (
     AlterConsumerGroupOffsets,
@@ -17,7 +18,6 @@ from sharecons.protocol.codes import Code
 
 __all__ = ["alter_consumer_group_offsets", "list_consumer_group_offsets"]
 
-OffsetReplies = Mapping[TopicPartition, Reply[CommittedOffset | None]]
 Committed = Results[TopicPartition, CommittedOffset | None]
 
 
@@ -26,34 +26,8 @@ async def list_consumer_group_offsets(
     group_ids: Iterable[str],
     partitions: tuple[TopicPartition, ...] | None,
 ) -> Results[str, Committed]:
-    async def send(
-        node_id: int, keys: tuple[str, ...]
-    ) -> Mapping[str, Reply[OffsetReplies]]:
-        request = ListConsumerGroupOffsets(groups=dict.fromkeys(keys, partitions))
-        response: Mapping[str, Reply[OffsetReplies]] = await executor.send(
-            node_id, request
-        )
-        return {key: _merge(reply) for key, reply in response.items()}
-
-    fetched = await executor.of_groups(group_ids, "fetch the offsets of", send)
-    return Results({key: _results(key, one) for key, one in fetched.items()})
-
-
-def _merge(reply: Reply[OffsetReplies]) -> Reply[OffsetReplies]:
-    if reply.code != Code.NONE or reply.value is None:
-        return reply._replace(value=None)
-    return merge_replies(reply.value)
-
-
-def _results(group_id: str, one: Result[OffsetReplies]) -> Result[Committed]:
-    if one.error is not None:
-        return Result(error=one.error)
-    return Result(
-        results_of(
-            one.value,
-            "fetch the offset of",
-            lambda key: f"{key.topic}-{key.partition} in group {group_id!r}",
-        )
+    return await list_offsets_of(
+        executor, group_ids, partitions, ListConsumerGroupOffsets, "fetch"
     )
 
 

@@ -1,14 +1,14 @@
 """Groups: listing, describing and deleting them."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from sharecons.errors import Error, UnsupportedVersionError
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.admin.models import (
     UNKNOWN_BROKER,
-    Broker,
     ConsumerGroup,
     GroupListing,
     ListedGroup,
@@ -32,6 +32,8 @@ __all__ = [
     "list_groups",
 ]
 
+G = TypeVar("G", ShareGroup, ConsumerGroup)
+
 
 async def list_groups(
     executor: AdminExecutor, states: Collection[str], types: Collection[str]
@@ -54,36 +56,22 @@ async def describe_share_groups(
     authorized_operations: bool = False,
     action: str = "describe share",
 ) -> Results[str, ShareGroup]:
-    async def send(
-        node_id: int, keys: tuple[str, ...]
-    ) -> Mapping[str, Reply[ShareGroup]]:
-        response: Mapping[str, Reply[ShareGroup]] = await executor.send(
-            node_id,
-            DescribeShareGroups(
-                group_ids=keys, authorized_operations=authorized_operations
-            ),
-        )
-        coordinator = _broker(executor, node_id)
-        return {
-            key: reply._replace(value=replace(reply.value, coordinator=coordinator))
-            for key, reply in response.items()
-            if reply.value is not None
-        }
-
-    return await executor.of_groups(group_ids, action, send)
+    return await _describe(
+        executor, group_ids, DescribeShareGroups, authorized_operations, action
+    )
 
 
 async def describe_consumer_groups(
     executor: AdminExecutor, group_ids: Iterable[str], authorized_operations: bool
 ) -> Results[str, ConsumerGroup]:
     """Describe groups of KIP-848 first, then the remaining ones as classic groups."""
-    wanted = tuple(group_ids)
-    new = await _describe_consumer_groups(
-        executor, wanted, DescribeConsumerGroups, authorized_operations
+    wanted, action = tuple(group_ids), "describe consumer"
+    new: Results[str, ConsumerGroup] = await _describe(
+        executor, wanted, DescribeConsumerGroups, authorized_operations, action
     )
     others = [key for key, error in new.errors.items() if _may_be_classic(error)]
-    classic = await _describe_consumer_groups(
-        executor, others, DescribeClassicGroups, authorized_operations
+    classic: Results[str, ConsumerGroup] = await _describe(
+        executor, others, DescribeClassicGroups, authorized_operations, action
     )
     return Results({key: classic.get(key, new[key]) for key in new})
 
@@ -95,27 +83,26 @@ def _may_be_classic(error: Error) -> bool:
     )
 
 
-async def _describe_consumer_groups(
+async def _describe(
     executor: AdminExecutor,
     group_ids: Iterable[str],
-    request: type[DescribeConsumerGroups] | type[DescribeClassicGroups],
+    request: Callable[..., object],
     authorized_operations: bool,
-) -> Results[str, ConsumerGroup]:
-    async def send(
-        node_id: int, keys: tuple[str, ...]
-    ) -> Mapping[str, Reply[ConsumerGroup]]:
-        response: Mapping[str, Reply[ConsumerGroup]] = await executor.send(
+    action: str,
+) -> Results[str, G]:
+    async def send(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[G]]:
+        response: Mapping[str, Reply[G]] = await executor.send(
             node_id,
             request(group_ids=keys, authorized_operations=authorized_operations),
         )
-        coordinator = _broker(executor, node_id)
+        coordinator = executor.brokers.broker(node_id) or UNKNOWN_BROKER
         return {
             key: reply._replace(value=replace(reply.value, coordinator=coordinator))
             for key, reply in response.items()
             if reply.value is not None
         }
 
-    return await executor.of_groups(group_ids, "describe consumer", send)
+    return await executor.of_groups(group_ids, action, send)
 
 
 async def delete_share_groups(
@@ -142,7 +129,3 @@ def _ignore_unknown_group(reply: Reply[None]) -> Reply[None]:
     if reply.code == Code.GROUP_ID_NOT_FOUND:
         return Reply(Code.NONE, None, None)
     return reply
-
-
-def _broker(executor: AdminExecutor, node_id: int) -> Broker:
-    return executor.brokers.broker(node_id) or UNKNOWN_BROKER

@@ -1,8 +1,8 @@
 """Start offsets and lag of share groups."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from sharecons._record import TopicPartition
 from sharecons.admin.groups import describe_share_groups
@@ -20,9 +20,10 @@ from sharecons.protocol.admin.requests import (
 from sharecons.protocol.admin.results import Result, Results
 from sharecons.protocol.codes import Code
 
-__all__ = ["list_share_group_offsets"]
+__all__ = ["list_offsets_of", "list_share_group_offsets"]
 
-OffsetReplies = Mapping[TopicPartition, Reply[GroupOffset]]
+V = TypeVar("V")
+
 GroupOffsets = Results[TopicPartition, GroupOffset]
 
 ACTION: Final = "list the offset of"
@@ -36,18 +37,10 @@ async def list_share_group_offsets(
     missing = await missing_partitions(executor, partitions or (), ACTION)
     existing = partitions and tuple(key for key in partitions if key not in missing)
 
-    async def send(
-        node_id: int, keys: tuple[str, ...]
-    ) -> Mapping[str, Reply[OffsetReplies]]:
-        request = ListShareGroupOffsets(groups=dict.fromkeys(keys, existing))
-        response: Mapping[str, Reply[OffsetReplies]] = await executor.send(
-            node_id, request
-        )
-        return {key: _merge(reply) for key, reply in response.items()}
-
-    listed = await executor.of_groups(group_ids, "list the offsets of", send)
-    results = {key: _results(key, one) for key, one in listed.items()}
-    with_lag = await _add_lag(executor, await _mark_unknown_groups(executor, results))
+    listed: Results[str, GroupOffsets] = await list_offsets_of(
+        executor, group_ids, existing, ListShareGroupOffsets, "list"
+    )
+    with_lag = await _add_lag(executor, await _mark_unknown_groups(executor, listed))
     if partitions is None:
         return with_lag
     wanted = partitions
@@ -61,22 +54,44 @@ async def list_share_group_offsets(
     )
 
 
-def _merge(reply: Reply[OffsetReplies]) -> Reply[OffsetReplies]:
-    if reply.code != Code.NONE or reply.value is None:
-        return reply._replace(value=None)
-    return merge_replies(reply.value)
+async def list_offsets_of(
+    executor: AdminExecutor,
+    group_ids: Iterable[str],
+    partitions: tuple[TopicPartition, ...] | None,
+    request: Callable[..., object],
+    verb: str,
+) -> Results[str, Results[TopicPartition, V]]:
+    """List the offsets of groups; `request` is the message for their type."""
 
-
-def _results(group_id: str, one: Result[OffsetReplies]) -> Result[GroupOffsets]:
-    if one.error is not None:
-        return Result(error=one.error)
-    return Result(
-        results_of(
-            one.value,
-            ACTION,
-            lambda key: f"{key.topic}-{key.partition} in group {group_id!r}",
+    async def send(
+        node_id: int, keys: tuple[str, ...]
+    ) -> Mapping[str, Reply[Mapping[TopicPartition, Reply[V]]]]:
+        response: Mapping[str, Reply[Mapping[TopicPartition, Reply[V]]]]
+        response = await executor.send(
+            node_id, request(groups=dict.fromkeys(keys, partitions))
         )
-    )
+        return {
+            key: reply._replace(value=None)
+            if reply.code != Code.NONE or reply.value is None
+            else merge_replies(reply.value)
+            for key, reply in response.items()
+        }
+
+    def results(
+        group_id: str, one: Result[Mapping[TopicPartition, Reply[V]]]
+    ) -> Result[Results[TopicPartition, V]]:
+        if one.error is not None:
+            return Result(error=one.error)
+        return Result(
+            results_of(
+                one.value,
+                f"{verb} the offset of",
+                lambda key: f"{key.topic}-{key.partition} in group {group_id!r}",
+            )
+        )
+
+    listed = await executor.of_groups(group_ids, f"{verb} the offsets of", send)
+    return Results({key: results(key, one) for key, one in listed.items()})
 
 
 async def _mark_unknown_groups(

@@ -10,7 +10,7 @@ from sharecons.admin import LogOffset, OffsetSpec, Results, ShareGroupAdmin
 from sharecons.errors import Error
 from sharecons.protocol.admin.results import Result
 
-__all__ = ["failed", "gather", "log_bounds", "outcome_of", "run_all"]
+__all__ = ["failed", "gather", "log_bounds", "outcome_of", "read_each", "run_all"]
 
 MAX_CONCURRENT: Final = 8
 
@@ -75,3 +75,20 @@ async def run_all(function: Callable[[A], Awaitable[None]], items: Iterable[A]) 
     async with anyio.create_task_group() as tasks:
         for _ in range(MAX_CONCURRENT):
             tasks.start_soon(run)
+
+
+async def read_each(
+    keys: Iterable[K], read: Callable[[K], Awaitable[A]]
+) -> dict[K, Result[A]]:
+    """Return what a function returns for each key, or its error."""
+    results: dict[K, Result[A]] = {}
+
+    async def read_one(key: K) -> None:
+        try:
+            results[key] = Result(await read(key))
+        except Error as error:
+            results[key] = Result(error=error)
+
+    wanted = tuple(keys)
+    await run_all(read_one, wanted)
+    return {key: results[key] for key in wanted}

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-import anyio
-
 from sharecons._record import TopicPartition
 from sharecons.admin import ConfigEntry, Features, Result, ShareGroupAdmin, Topic
 from sharecons.admin.config_validation import DEAD_LETTER_PREFIX
 from sharecons.errors import Error
-from sharecons.group_state.gather import gather, log_bounds, outcome_of
+from sharecons.group_state.gather import gather, log_bounds, outcome_of, read_each
 from sharecons.inspection.diagnosis.dead_letter_checks import (
     DEAD_LETTER_CREATE,
     DeadLetterFacts,
@@ -27,20 +25,11 @@ async def read_broker_configs(
     names: Iterable[str] = (DEAD_LETTER_PREFIX, DEAD_LETTER_CREATE),
 ) -> dict[int, Result[Entries]]:
     """Read configs of each broker, by default for dead letters: brokers can differ."""
-    configs: dict[int, Result[Entries]] = {}
-
-    async def read(node_id: int) -> None:
-        try:
-            configs[node_id] = Result(
-                await admin.describe_broker_configs(*names, node_id=node_id)
-            )
-        except Error as error:
-            configs[node_id] = Result(error=error)
-
-    async with anyio.create_task_group() as tasks:
-        for node_id in node_ids:
-            tasks.start_soon(read, node_id)
-    return dict(sorted(configs.items()))
+    wanted = tuple(names)
+    return await read_each(
+        sorted(node_ids),
+        lambda node: admin.describe_broker_configs(*wanted, node_id=node),
+    )
 
 
 async def read_dead_letter_facts(

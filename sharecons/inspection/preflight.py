@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-import anyio
-
 from sharecons.admin import (
     ClusterDescription,
     ConfigEntry,
@@ -15,8 +13,7 @@ from sharecons.admin import (
     Topic,
 )
 from sharecons.copies.topic_configs import CopyTopic
-from sharecons.errors import Error
-from sharecons.group_state.gather import gather, outcome_of
+from sharecons.group_state.gather import gather, outcome_of, read_each
 from sharecons.inspection.dead_letters import (
     read_broker_configs,
     read_dead_letter_facts,
@@ -79,7 +76,9 @@ async def check_cluster(
     """
     names, group_ids = tuple(dict.fromkeys(topics)), tuple(dict.fromkeys(groups))
     cluster = await admin.describe_cluster()
-    features = await _features(admin, cluster)
+    features = await read_each(
+        sorted(cluster.brokers), lambda node: admin.describe_features(node_id=node)
+    )
     checks = [check_reachable(cluster), *check_features(features)]
     known = await admin.describe_topics(
         *dict.fromkeys((*INTERNAL, *names)), authorized_operations=True
@@ -93,23 +92,6 @@ async def check_cluster(
     if group_ids and _has_share_groups(features):
         checks += await _groups(admin, group_ids, features)
     return tuple(checks)
-
-
-async def _features(
-    admin: ShareGroupAdmin, cluster: ClusterDescription
-) -> dict[int, Result[Features]]:
-    features: dict[int, Result[Features]] = {}
-
-    async def send(node_id: int) -> None:
-        try:
-            features[node_id] = Result(await admin.describe_features(node_id=node_id))
-        except Error as error:
-            features[node_id] = Result(error=error)
-
-    async with anyio.create_task_group() as tasks:
-        for node_id in cluster.brokers:
-            tasks.start_soon(send, node_id)
-    return dict(sorted(features.items()))
 
 
 async def _internal_topics(
