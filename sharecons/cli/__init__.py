@@ -10,12 +10,13 @@ codes), `output` (stdout and stderr), `tables` (rows as text or JSON), then a co
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
 from sharecons.cli.output import run_command, write_error, write_raw
 from sharecons.escaping import decode_utf8, escape, has_surrogates
+from sharecons.similar_names import did_you_mean
 from sharecons.version import VERSION
 
 __all__ = ["main"]
@@ -55,6 +56,7 @@ class Parser(argparse.ArgumentParser):
     ) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **kwargs})
         self._prepare = prepare
+        self._given: list[str] = []
 
     def add_prepared(self) -> None:
         """Call `prepare`, the first time."""
@@ -62,16 +64,36 @@ class Parser(argparse.ArgumentParser):
         if prepare is not None:
             prepare(self)
 
-    def parse_known_args(self, *args: Any, **kwargs: Any) -> tuple[Any, list[str]]:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Reject unknown options here: the parent would point to its own help."""
         self.add_prepared()
-        found, unknown = super().parse_known_args(*args, **kwargs)
+        self._given = list(args or ())
+        found, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            hint = self._similar_option(unknown)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return found, unknown
 
+    def _similar_option(self, words: Iterable[str]) -> str:
+        """Return a suggestion for the first unknown option that resembles another."""
+        shown = [each for each in self._actions if each.help != argparse.SUPPRESS]
+        names = [name for each in shown for name in each.option_strings]
+        options = [word.partition("=")[0] for word in words if word.startswith("-")]
+        hints = (did_you_mean(each, names) for each in options if each not in names)
+        return next(filter(None, hints), "")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += did_you_mean(str(value), map(str, action.choices or ()))
+            raise
+
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{escape(f'{self.prog}: {message}; see {self.prog} --help')}\n")
+        if message.startswith("the following arguments are required"):
+            message += self._similar_option(self._given)
+        see = " See" if message.endswith("?") else "; see"
+        self.exit(2, f"{escape(f'{self.prog}: {message}{see} {self.prog} --help')}\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         # argparse ignores errors when it writes the help.

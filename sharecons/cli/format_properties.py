@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Collection, Iterable, Mapping
 
 from sharecons.errors import ConfigurationError
+from sharecons.similar_names import did_you_mean
 
 __all__ = ["is_true", "parse_property", "read_format_properties"]
 
@@ -65,5 +66,6 @@ def is_true(properties: Mapping[str, str], name: str, *, default: bool = False) 
 def _check_name(name: str, known: Collection[str], origin: str) -> None:
     if name not in known:
         raise ConfigurationError(
-            f"{origin}: unknown property {name!r}; known are {', '.join(sorted(known))}"
+            f"{origin}: unknown property {name!r}; known are "
+            f"{', '.join(sorted(known))}{did_you_mean(name, known)}"
         )

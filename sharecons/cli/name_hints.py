@@ -8,6 +8,7 @@ from sharecons.admin import ShareGroupAdmin
 from sharecons.errors import Error
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
+from sharecons.similar_names import did_you_mean
 
 __all__ = ["lines_about_groups", "lines_about_topics"]
 
@@ -61,8 +62,4 @@ def _hint(name: str, kinds: Mapping[str, str]) -> str:
     if name in kinds:
         kind = kinds[name]
         return "" if kind in ("share", "topic") else f"; it is a {kind} group"
-    # Imported late: only needed for errors, and slow because it imports re.
-    import difflib
-
-    similar = difflib.get_close_matches(name, sorted(kinds), n=1, cutoff=0.75)
-    return f"; did you mean {similar[0]!r}?" if similar else ""
+    return did_you_mean(name, kinds, cutoff=0.75)

@@ -12,6 +12,7 @@ from typing import Final
 
 from sharecons.dead_letters.models import DeadLetterRecord
 from sharecons.errors import ConfigurationError
+from sharecons.similar_names import did_you_mean
 
 __all__ = ["FIELDS", "FieldCondition", "LetterFilter", "parse_filter", "parse_time"]
 
@@ -91,7 +92,7 @@ def _parse(text: str) -> FieldCondition:
     if at < 1 or name not in FIELDS or not value:
         raise ConfigurationError(
             f"filter {text!r} is not FIELD=TEXT or FIELD~TEXT; the fields are "
-            f"{', '.join(FIELDS)}"
+            f"{', '.join(FIELDS)}{did_you_mean(name, FIELDS)}"
         )
     if name in TIMES:
         if operator != "=":

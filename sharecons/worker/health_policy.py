@@ -8,6 +8,7 @@ from typing import Final
 from sharecons.config.options import Flag, documented, option, options_of
 from sharecons.config.validation import check_number
 from sharecons.errors import ConfigurationError
+from sharecons.similar_names import did_you_mean
 from sharecons.worker.retry_policy import DAY
 
 __all__ = ["CONDITIONS", "HealthPolicy", "check_health"]
@@ -51,6 +52,7 @@ def _conditions(argument: str, names: Collection[str]) -> frozenset[str]:
             raise ConfigurationError(
                 f"HealthPolicy: {argument} has {name!r}, which is no condition; the "
                 f"conditions are {', '.join(CONDITIONS)}"
+                f"{did_you_mean(str(name), CONDITIONS)}"
             )
     return frozenset(names)
 

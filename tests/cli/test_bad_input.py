@@ -149,6 +149,46 @@ def test_invalid_options_are_one_line(args, words):
     assert words in only_error_line(result)
 
 
+CONSUME = "consume t --group g"
+
+
+@pytest.mark.parametrize(
+    ("command", "nearest"),
+    [
+        ("gruops list", "'groups'"),
+        ("groups lst", "'list'"),
+        ("dead-letters lst t", "'list'"),
+        ("completion bsh", "'bash'"),
+        ("--verson", "'--version'"),
+        ("groups list --jsn", "'--json'"),
+        ("groups --descibe", "'--describe'"),
+        ("groups inspect g --watc", "'--watch'"),
+        ("peek jobs --formt=json", "'--format'"),
+        ("peek jobs --format jsn", "'json'"),
+        ("produce t --compression lz", "'lz4'"),
+        ("groups list --type shar", "'share'"),
+        ("groups list --state emty", "'Empty'"),
+        (f"{CONSUME} --formatter-property print.keey=true", "'print.key'"),
+        (f"{CONSUME} --value-deserializer strng", "'string'"),
+        ("produce t --reader-property prse.key=true", "'parse.key'"),
+        ("dead-letters list t --filter grup=x", "'group'"),
+        ("run json:dumps --topic t --group g --liveness no-thread", "'no-threads'"),
+        ("consume t --gruop g", "'--group'"),
+        ("create-topics --tpoic t", "'--topic'"),
+    ],
+)
+def test_misspelled_word_names_the_nearest_one(command, nearest):
+    servers = [] if command == "--verson" else ["--bootstrap-server", "127.0.0.1:1"]
+    result = run_cli(*command.split(), *servers)
+
+    assert ExitCode.USAGE == result.code
+    assert f"; did you mean {nearest}?" in only_error_line(result)
+
+
+def test_word_that_resembles_no_other_has_no_suggestion():
+    assert "did you mean" not in run_cli("groups", "--xyz").err
+
+
 def test_denied_topic_exits_with_forbidden(any_kafka):
     topic = any_kafka.admin.create_topic(1, new_name("secret"))
     any_kafka.admin.deny_topic(topic)

@@ -11,6 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from sharecons.errors import ConfigurationError
+from sharecons.similar_names import did_you_mean
 
 __all__ = ["NAMES", "DeserializeError", "Deserializer", "find_deserializer"]
 
@@ -40,6 +41,7 @@ def find_deserializer(name: str) -> Deserializer:
         raise ConfigurationError(
             f"unknown deserializer {name!r}; known are {', '.join(NAMES)}, and Java's "
             f"classes of the same names, such as {JAVA_PACKAGE}LongDeserializer"
+            f"{did_you_mean(short, NAMES)}"
         )
     return found
 

@@ -14,6 +14,7 @@ from sharecons.cli.groups.arguments import ACTION_FLAGS, DATETIME_FORMAT
 from sharecons.cli.groups.offsets_file import OffsetsFileError, read_offsets
 from sharecons.cli.groups.targets import Target, ToCurrent, ToFile, ToOffset, ToSpec
 from sharecons.protocol.admin.models import OffsetSpec
+from sharecons.similar_names import did_you_mean
 
 __all__ = ["Request", "TopicSelection", "UsageError", "parse_request"]
 
@@ -259,7 +260,10 @@ def _parse_choices(option: str, text: str, choices: Sequence[str]) -> tuple[str,
     names = _split_lists([text])
     for name in names:
         if name.lower() not in known:
-            raise UsageError(f"{option} {name!r} is not one of {', '.join(choices)}")
+            hint = did_you_mean(name, choices)
+            raise UsageError(
+                f"{option} {name!r} is not one of {', '.join(choices)}{hint}"
+            )
     return tuple(known[name.lower()] for name in names)
 
 
