@@ -6,9 +6,11 @@ from sharecons.net.io.idle_watch import OnLost, Wait
 from sharecons.net.io.transport import FrameTransport, Network, TcpNetwork
 from sharecons.protocol.partitions import Endpoint
 from sharecons.wire.codec.api import Frame
-from tests.scenarios.watched import MAX_SIZE_WITHOUT_RECORDS, SHARE_FETCH
 
 __all__ = ["InterruptedNetwork"]
+
+SHARE_FETCH = (78).to_bytes(2, "big")
+MAX_SIZE_WITHOUT_RECORDS = 140  # bytes of a response for one partition
 
 
 class InterruptedNetwork:
