@@ -3,8 +3,8 @@
     python tests/lint/sleeps.py [--list]
 
 A sleep waits in real time unless it is `sleep(0)`, or its module uses virtual time
-(`virtual_time`, `virtual_clock`, `VIRTUAL_CLOCK`). Its line, or the line before, has to
-say why:
+(`virtual_time`, `virtual_clock`, `VIRTUAL_CLOCK`), or the conftest.py beside it does.
+Its line, or the line before, has to say why:
 
     await anyio.sleep(0.5)  # real time: the broker sends nothing, which takes 0.5 s
 
@@ -20,6 +20,7 @@ from typing import Final
 MAXIMUM: Final = 60
 REASON: Final = "# real time: "
 VIRTUAL: Final = ("virtual_time", "virtual_clock", "VIRTUAL_CLOCK")
+OF_ALL: Final = "def anyio_backend(virtual_clock"
 SLEEPERS: Final = {"anyio", "asyncio", "trio", "time"}
 ROOT: Final = Path(__file__).parents[2]
 
@@ -27,13 +28,20 @@ ROOT: Final = Path(__file__).parents[2]
 def sleeps(path: Path) -> Iterator[tuple[int, bool]]:
     """Return the line of each sleep in real time, and whether it has a reason."""
     text = path.read_text()
-    if any(word in text for word in VIRTUAL):
+    if any(word in text for word in VIRTUAL) or _follows_conftest(path, text):
         return
     lines = text.splitlines()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call) and _waits(node):
             near = lines[max(node.lineno - 2, 0) : node.end_lineno]
             yield node.lineno, any(REASON in line for line in near)
+
+
+def _follows_conftest(path: Path, text: str) -> bool:
+    """Return whether the clock of a module is the virtual one of its directory."""
+    beside = path.with_name("conftest.py")
+    is_virtual = beside.exists() and OF_ALL in beside.read_text()
+    return is_virtual and "def anyio_backend(" not in text
 
 
 def _waits(call: ast.Call) -> bool:

@@ -1,7 +1,8 @@
-"""The broker of a worker: an embedded one, whose clients connect over memory, or none.
+"""The event loop and the broker of the tests of a worker.
 
-A module with `BROKERS = ("embedded", "memory")` runs its tests with both, one with
-`("memory",)` without Kafka. Its tests that need the protocol use `embedded`.
+Waits take no time: the clock is virtual, except in tests with `on_real_clock`. `broker`
+is in memory, without Kafka. Tests that need the protocol use `embedded`, whose clients
+connect over memory. `BROKERS` of a module replaces `broker`: ("embedded",), or both.
 """
 
 from collections.abc import AsyncIterator
@@ -12,6 +13,7 @@ import pytest
 
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
+from sharecons.testing.virtual_time import Backend
 from tests.worker.memory import MemoryBroker
 from tests.worker.working import AnyBroker
 
@@ -22,6 +24,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     brokers = getattr(metafunc.module, "BROKERS", ())
     if brokers and "broker" in metafunc.fixturenames:
         metafunc.parametrize("broker", brokers, indirect=True)
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock: Backend) -> Backend:
+    return virtual_clock
 
 
 @asynccontextmanager
@@ -43,8 +50,8 @@ async def embedded() -> AsyncIterator[EmbeddedBroker]:
 async def broker(
     request: pytest.FixtureRequest,
 ) -> AsyncIterator[AnyBroker]:
-    """An embedded broker, or one of the module's `BROKERS`."""
-    if getattr(request, "param", "embedded") == "memory":
+    """A broker in memory, or one of the module's `BROKERS`."""
+    if getattr(request, "param", "memory") == "memory":
         yield MemoryBroker(*TOPICS)
         return
     async with _embedded() as broker:

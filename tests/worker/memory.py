@@ -132,10 +132,12 @@ class MemoryBroker:
         *,
         keys: Sequence[Content] | None = None,
         headers: Headers = (),
+        timestamp: int | None = None,
         **_: object,
     ) -> None:
         for number, value in enumerate(values):
-            self.append(topic, value, keys[number] if keys else None, headers)
+            key = keys[number] if keys else None
+            self.append(topic, value, key, headers, timestamp)
 
     def records(self, topic: str) -> tuple[RecordSnapshot, ...]:
         return tuple(each.record for each in self.logs[topic])
@@ -175,19 +177,30 @@ class MemoryBroker:
             for topic, log in self.logs.items()
         )
 
+    def acquired(self, topic: str) -> list[int]:
+        """Return the delivery counts of the records that are locked."""
+        return [each.count for each in self.logs[topic] if each.owner is not None]
+
     async def wait_until_settled(self, group_id: str, topic: str = "orders") -> None:
         await until(lambda: self.logs[topic].start == len(self.logs[topic]))
 
     # Called by sources.
 
-    def append(self, topic: str, value: Content, key: Content, headers: Headers) -> int:
+    def append(
+        self,
+        topic: str,
+        value: Content,
+        key: Content,
+        headers: Headers,
+        timestamp: int | None = None,
+    ) -> int:
         """Write a record; return its offset."""
         log = self.logs[topic]
         record = RecordSnapshot(
             topic=topic,
             partition=0,
             offset=len(log),
-            timestamp=time.time_ns() // 1_000_000,
+            timestamp=round(time.time() * 1000) if timestamp is None else timestamp,
             key=_bytes(key),
             value=_bytes(value),
             headers=tuple(headers),

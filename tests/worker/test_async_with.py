@@ -10,30 +10,13 @@ import anyio
 import pytest
 
 from sharecons import ShareWorker
-from sharecons.errors import BrokerError, ConsumerStateError, Error
+from sharecons.errors import BrokerError, ConsumerStateError
 from sharecons.testing import EmbeddedBroker
 from tests.waiting import until
-from tests.worker.working import Handled, settled
+from tests.worker.memory import MemoryBroker
+from tests.worker.working import Handled, new_worker, settled
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Any) -> Any:
-    return virtual_clock
-
-
-def new_worker(
-    broker: EmbeddedBroker, handler: Any, **options: Any
-) -> ShareWorker[Any, Any]:
-    return ShareWorker(
-        "orders",
-        handler,
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
-        **{"max_wait": 0.1, **options},
-    )
 
 
 async def hang(record: Any) -> None:
@@ -45,14 +28,14 @@ async def fail(record: Any) -> None:
 
 
 async def test_worker_runs_beside_the_block_and_stops_in_order_at_its_end(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     async def handle(record: Any) -> None:
         await anyio.sleep(2.0)
 
     broker.produce("orders", [b"1"])
     handled = Handled(handle)
-    async with new_worker(broker, handled) as worker:
+    async with new_worker(broker, "orders", handled) as worker:
         await until(lambda: handled.running == 1)
         assert worker.connected
 
@@ -62,9 +45,9 @@ async def test_worker_runs_beside_the_block_and_stops_in_order_at_its_end(
 
 
 async def test_error_of_the_start_is_raised_before_the_block(
-    broker: EmbeddedBroker,
+    embedded: EmbeddedBroker,
 ) -> None:
-    worker = new_worker(broker, Handled(), dead_letter="orders.missing")
+    worker = new_worker(embedded, "orders", Handled(), dead_letter="orders.missing")
     entered = False
     with pytest.raises(BrokerError, match=r"orders\.missing"):
         async with worker:
@@ -76,12 +59,12 @@ async def test_error_of_the_start_is_raised_before_the_block(
 
 
 async def test_failure_cancels_the_block_and_is_raised_without_a_group(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"1"])
     cancelled = False
     with pytest.raises(ValueError, match="bad order"):  # noqa: PT012
-        async with new_worker(broker, fail, stop_on_error=True):
+        async with new_worker(broker, "orders", fail, stop_on_error=True):
             try:
                 await anyio.sleep_forever()
             except anyio.get_cancelled_exc_class():
@@ -91,23 +74,14 @@ async def test_failure_cancels_the_block_and_is_raised_without_a_group(
     assert cancelled
 
 
-async def test_fatal_error_of_the_group_is_raised_by_async_with(
-    broker: EmbeddedBroker,
-) -> None:
-    broker.faults.on("ShareGroupHeartbeat", times=None).refuse(30)  # not authorized
-    with anyio.fail_after(30), pytest.raises(Error, match="billing"):
-        async with new_worker(broker, Handled()):
-            await anyio.sleep_forever()
-
-
 async def test_error_of_the_block_is_raised_unchanged_after_an_ordered_stop(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"1"])
     handled = Handled(lambda record: anyio.sleep(1.0))
     error = KeyError("in the block")
     with pytest.raises(KeyError) as caught:  # noqa: PT012
-        async with new_worker(broker, handled) as worker:
+        async with new_worker(broker, "orders", handled) as worker:
             await until(lambda: handled.running == 1)
             raise error
 
@@ -117,12 +91,12 @@ async def test_error_of_the_block_is_raised_unchanged_after_an_ordered_stop(
 
 @pytest.mark.parametrize("exit_error", [SystemExit(3), KeyboardInterrupt()])
 async def test_exit_in_the_block_cancels_handlers_and_is_raised_unchanged(
-    broker: EmbeddedBroker, exit_error: BaseException
+    broker: MemoryBroker, exit_error: BaseException
 ) -> None:
     broker.produce("orders", [b"1"])
     handled = Handled(hang)
     with pytest.raises(type(exit_error)) as caught:  # noqa: PT012
-        async with new_worker(broker, handled) as worker:
+        async with new_worker(broker, "orders", handled) as worker:
             await until(lambda: handled.running == 1)
             raise exit_error
 
@@ -130,12 +104,12 @@ async def test_exit_in_the_block_cancels_handlers_and_is_raised_unchanged(
     assert 1 == worker.stats.released
 
 
-async def test_cancelled_block_releases_its_records(broker: EmbeddedBroker) -> None:
+async def test_cancelled_block_releases_its_records(broker: MemoryBroker) -> None:
     broker.produce("orders", [b"1"])
     handled = Handled(hang)
     ended = False
     with anyio.CancelScope() as scope:
-        async with new_worker(broker, handled) as worker:
+        async with new_worker(broker, "orders", handled) as worker:
             await until(lambda: handled.running == 1)
             scope.cancel()
             await anyio.sleep_forever()
@@ -146,13 +120,13 @@ async def test_cancelled_block_releases_its_records(broker: EmbeddedBroker) -> N
 
 
 async def test_cancelled_task_of_asyncio_releases_the_records_of_its_block(
-    broker: EmbeddedBroker, anyio_backend_name: str
+    broker: MemoryBroker, anyio_backend_name: str
 ) -> None:
     if anyio_backend_name != "asyncio":
         pytest.skip("trio has no Task.cancel()")
     broker.produce("orders", [b"1"])
     handled = Handled(hang)
-    worker = new_worker(broker, handled)
+    worker = new_worker(broker, "orders", handled)
 
     async def enter() -> None:
         async with worker:
@@ -167,25 +141,25 @@ async def test_cancelled_task_of_asyncio_releases_the_records_of_its_block(
     assert (1, 0) == (worker.stats.released, handled.running)
 
 
-async def test_cancelled_start_leaves_no_member(broker: EmbeddedBroker) -> None:
+async def test_cancelled_start_leaves_no_member(embedded: EmbeddedBroker) -> None:
     entered = False
-    with broker.faults.on("ApiVersions", times=None).stall():
+    with embedded.faults.on("ApiVersions", times=None).stall():
         with anyio.move_on_after(0.5) as scope:
-            async with new_worker(broker, Handled()):
+            async with new_worker(embedded, "orders", Handled()):
                 entered = True
 
     assert (True, False) == (scope.cancelled_caught, entered)
-    assert not [each for each in broker.requests if each.api == "ShareGroupHeartbeat"]
+    assert not [each for each in embedded.requests if each.api == "ShareGroupHeartbeat"]
 
 
-async def test_stopped_worker_does_not_end_its_block(broker: EmbeddedBroker) -> None:
+async def test_stopped_worker_does_not_end_its_block(broker: MemoryBroker) -> None:
     waited: list[str] = []
 
     async def wait(worker: ShareWorker[Any, Any], name: str) -> None:
         await worker.wait_stopped()
         waited.append(name)
 
-    worker = new_worker(broker, Handled())
+    worker = new_worker(broker, "orders", Handled())
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait, worker, "before the start")
         await anyio.wait_all_tasks_blocked()
@@ -200,22 +174,22 @@ async def test_stopped_worker_does_not_end_its_block(broker: EmbeddedBroker) -> 
 
 
 async def test_worker_that_was_stopped_before_is_entered_and_has_stopped(
-    broker: EmbeddedBroker,
+    embedded: EmbeddedBroker,
 ) -> None:
-    worker = new_worker(broker, Handled())
+    worker = new_worker(embedded, "orders", Handled())
     worker.stop()
     async with worker:
         await worker.wait_stopped()
 
-    assert not broker.requests
+    assert not embedded.requests
 
 
 async def test_signal_stops_the_worker_and_the_block_goes_on(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"1"])
     handled = Handled()
-    async with new_worker(broker, handled) as worker:
+    async with new_worker(broker, "orders", handled) as worker:
         await until(lambda: worker.stats.accepted == 1)
         signal.raise_signal(signal.SIGTERM)
         await worker.wait_stopped()
@@ -224,9 +198,9 @@ async def test_signal_stops_the_worker_and_the_block_goes_on(
 
 
 async def test_second_run_of_an_entered_worker_is_an_error(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
-    async with new_worker(broker, Handled()) as worker:
+    async with new_worker(broker, "orders", Handled()) as worker:
         with pytest.raises(ConsumerStateError, match="a worker runs once"):
             await worker.run()
         with pytest.raises(ConsumerStateError, match="a worker runs once"):
@@ -235,14 +209,14 @@ async def test_second_run_of_an_entered_worker_is_an_error(
 
 
 async def test_worker_in_an_async_generator_cancels_the_user_of_it(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     """As in a web application's lifespan."""
     broker.produce("orders", [b"1"])
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
-        async with new_worker(broker, fail, stop_on_error=True):
+        async with new_worker(broker, "orders", fail, stop_on_error=True):
             yield
 
     with pytest.raises(ValueError, match="bad order"):

@@ -10,7 +10,6 @@ from anyio.lowlevel import checkpoint
 from sharecons import BatchHandler, Record
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
-from sharecons.testing.virtual_time import Backend
 from sharecons.worker import slots
 from sharecons.worker.blocked_loop import Block, BlockedLoop, Call
 from tests.waiting import until
@@ -20,16 +19,9 @@ from tests.worker.working import Handled, on_real_clock, settled, working
 
 pytestmark = pytest.mark.anyio
 
-BROKERS = ("memory",)
-
 BLOCKED = "a handler blocked the event loop"
 STOPPED = "the event loop did not run"
 slow = pytest.mark.slow("blocks an event loop for more than a second")
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 def block(seconds: float) -> None:

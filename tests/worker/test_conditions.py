@@ -9,22 +9,22 @@ import pytest
 from sharecons import Condition, HealthPolicy, Record, RetryPolicy, ShareWorker
 from sharecons.errors import ConfigurationError
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.pytest_plugin import SETTINGS
-from sharecons.testing.virtual_time import Backend
 from sharecons.worker.loop_watch import LoopWatch
 from sharecons.worker.missing_topics import MissingTopicsWatch
 from tests.waiting import until
+from tests.worker.memory import MemoryBroker
 from tests.worker.routes import route, working_routes
-from tests.worker.working import Handled, on_real_clock, settled, working
+from tests.worker.working import (
+    Handled,
+    new_worker,
+    on_real_clock,
+    settled,
+    working,
+)
 
 pytestmark = pytest.mark.anyio
 
 ONCE = RetryPolicy(max_attempts=1)
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 def names(conditions: tuple[Condition, ...]) -> list[str]:
@@ -53,24 +53,20 @@ def lines_about_calls(
 
 
 async def test_worker_says_why_it_is_not_ready_from_its_start_to_its_end(
-    broker: EmbeddedBroker,
+    embedded: EmbeddedBroker,
 ) -> None:
-    worker: ShareWorker[bytes, bytes] = ShareWorker(
-        "orders",
-        accept,
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
-    )
+    worker = new_worker(embedded, "orders", accept)
     text = "the worker was not started; call run(), or use `async with`"
     assert (Condition("starting", text),) == worker.not_ready
-    slow_start = broker.faults.on("ApiVersions", times=1).stall(1.0)
-    heartbeats = broker.faults.on("ShareGroupHeartbeat", times=None).stall()
+    slow_start = embedded.faults.on("ApiVersions", times=1).stall(1.0)
+    heartbeats = embedded.faults.on("ShareGroupHeartbeat", times=None).stall()
     with slow_start, heartbeats:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)
             await anyio.sleep(0.5)
-            text = f"connecting to {broker.bootstrap_servers}, to join group 'billing'"
+            text = (
+                f"connecting to {embedded.bootstrap_servers}, to join group 'billing'"
+            )
             assert (Condition("starting", text),) == worker.not_ready
             await anyio.sleep(1.5)
             text = "joining group 'billing': no heartbeat is accepted yet"
@@ -83,7 +79,7 @@ async def test_worker_says_why_it_is_not_ready_from_its_start_to_its_end(
     assert () == worker.not_live
 
 
-async def test_worker_is_ready_once_it_has_joined(broker: EmbeddedBroker) -> None:
+async def test_worker_is_ready_once_it_has_joined(broker: MemoryBroker) -> None:
     async with working(broker, accept) as worker:
         await worker.assigned()
 
@@ -92,11 +88,11 @@ async def test_worker_is_ready_once_it_has_joined(broker: EmbeddedBroker) -> Non
 
 
 async def test_worker_without_its_broker_names_it_and_is_live(
-    broker: EmbeddedBroker,
+    embedded: EmbeddedBroker,
 ) -> None:
-    async with working(broker, accept, within=300.0) as worker:
+    async with working(embedded, accept, within=300.0) as worker:
         await worker.assigned()
-        broker.stop_broker(1)
+        embedded.stop_broker(1)
         await until(lambda: bool(worker.not_ready), within=60.0, pause=0.5)
         await anyio.sleep(10.0)
 
@@ -105,25 +101,25 @@ async def test_worker_without_its_broker_names_it_and_is_live(
         assert "; check that the brokers run" in condition.text
         text = text_of(worker.not_ready)
         assert text.startswith("not consuming in group 'billing': unreachable")
-        assert broker.bootstrap_servers in text
+        assert embedded.bootstrap_servers in text
         assert () == worker.not_live
-        broker.start_broker(1)
+        embedded.start_broker(1)
         await until(lambda: not worker.not_ready, within=60.0, pause=0.5)
 
 
 async def test_missing_topic_is_a_condition_until_it_exists(
-    broker: EmbeddedBroker,
+    embedded: EmbeddedBroker,
 ) -> None:
     policy = HealthPolicy(topics_missing_after=20.0)
-    async with working(broker, accept, within=300.0, health=policy) as worker:
+    async with working(embedded, accept, within=300.0, health=policy) as worker:
         await worker.assigned()
-        broker.delete_topic("orders")
+        embedded.delete_topic("orders")
         await until(lambda: bool(worker.missing_topics), within=60.0, pause=0.5)
         await anyio.sleep(18.0)
         assert () == worker.not_ready
         await anyio.sleep(4.0)
         missing = worker.not_ready
-        broker.create_topic("orders")
+        embedded.create_topic("orders")
         await until(lambda: not worker.not_ready, within=60.0, pause=0.5)
 
     assert ["missing-topics"] == names(missing)
@@ -149,9 +145,8 @@ def test_topic_that_appears_for_a_moment_is_missing_anew() -> None:
 # Handlers that do not end.
 
 
-@pytest.mark.slow("the requests of a worker in minutes of virtual time")
 async def test_stuck_handler_fails_liveness_until_it_ends(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"quick", b"stuck", b"stuck"])
     leave = anyio.Event()
@@ -181,9 +176,8 @@ async def test_stuck_handler_fails_liveness_until_it_ends(
     assert text.endswith("; 1 more are stuck; give what it waits for a timeout")
 
 
-@pytest.mark.slow("the requests of a worker in minutes of virtual time")
 async def test_handler_that_ignores_its_timeout_is_stuck(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     """The worker has cancelled it, and its record can be settled."""
     broker.produce("orders", [b"stuck"])
@@ -218,7 +212,7 @@ async def test_handler_that_ignores_its_timeout_is_stuck(
 @pytest.mark.slow("threads have no virtual clock")
 @on_real_clock
 async def test_thread_that_goes_on_after_its_timeout_is_stuck(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"stuck"])
     leave = threading.Event()
@@ -245,9 +239,8 @@ async def test_thread_that_goes_on_after_its_timeout_is_stuck(
     )
 
 
-@pytest.mark.slow("the requests of a worker in minutes of virtual time")
 async def test_worker_whose_handlers_all_hang_is_not_ready_once_a_lock_has_ended(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     broker.produce("orders", [b"hang"] * 3)
@@ -287,9 +280,8 @@ async def test_worker_whose_handlers_all_hang_is_not_ready_once_a_lock_has_ended
     assert 25 < fields["seconds"] < 35
 
 
-@pytest.mark.slow("the requests of a worker in minutes of virtual time")
 async def test_calls_that_all_take_longer_than_a_lock_have_lines_ever_more_rarely(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     broker.produce("orders", [b"long"] * 30)
@@ -306,9 +298,8 @@ async def test_calls_that_all_take_longer_than_a_lock_have_lines_ever_more_rarel
     assert ["WARNING"] * 4 == [level for level, _, _ in lines_about_calls(caplog)]
 
 
-@pytest.mark.slow("the requests of a worker in minutes of virtual time")
 async def test_key_whose_record_hangs_before_all_others_is_a_condition(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"hang"] * 20, keys=[b"hot"] * 20)
     handled = Handled(lambda record: anyio.sleep_forever())
@@ -326,9 +317,8 @@ async def test_key_whose_record_hangs_before_all_others_is_a_condition(
     assert "all other 19 records that it holds wait behind these" in text_of(busy)
 
 
-@pytest.mark.slow("the requests of a worker in minutes of virtual time")
 async def test_handler_whose_calls_all_hang_beside_another_is_a_condition(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.create_topic("mails")
     broker.produce("orders", [b"hang"])
@@ -348,77 +338,51 @@ async def test_handler_whose_calls_all_hang_beside_another_is_a_condition(
     assert text_of(busy).startswith("the only call has run for longer than a lock ")
 
 
-@pytest.mark.slow("the requests of a worker in minutes of virtual time")
-async def test_long_handlers_are_no_condition_with_a_limit_above_them(
-    broker: EmbeddedBroker,
+@pytest.mark.parametrize(
+    "options", [{"concurrency": 1, "health": HealthPolicy(stuck_after=600.0)}, {}]
+)
+async def test_long_handlers_are_no_condition_below_their_limit(
+    broker: MemoryBroker, options: dict[str, Any]
 ) -> None:
     broker.produce("orders", [b"long"])
-    leave = anyio.Event()
+    handled = Handled(lambda record: anyio.sleep(310.0))
 
-    async def wait(record: Record[Any, Any]) -> None:
-        await leave.wait()
-
-    policy = HealthPolicy(stuck_after=600.0)
-    async with working(
-        broker, wait, within=900.0, max_wait=30.0, concurrency=1, health=policy
-    ) as worker:
-        await until(lambda: worker.stats.running == 1)
+    async with working(broker, handled, within=900.0, **options) as worker:
+        await until(lambda: handled.running == 1)
         await anyio.sleep(300.0)
         assert () == worker.conditions
-        leave.set()
-
-
-@pytest.mark.slow("the requests of a worker in minutes of virtual time")
-async def test_long_handlers_are_no_condition_without_a_limit(
-    broker: EmbeddedBroker,
-) -> None:
-    broker.produce("orders", [b"long"])
-    leave = anyio.Event()
-
-    async def wait(record: Record[Any, Any]) -> None:
-        await leave.wait()
-
-    async with working(broker, wait, within=900.0, max_wait=30.0) as worker:
-        await until(lambda: worker.stats.running == 1)
-        await anyio.sleep(300.0)
-        assert () == worker.conditions
-        leave.set()
 
 
 # A window that is held up.
 
 
-@pytest.mark.slow("the requests of a worker in minutes of virtual time")
 @pytest.mark.parametrize("liveness", [("blocked-loop",), ("held-window",)])
 async def test_record_that_holds_up_a_full_window_is_a_condition_until_it_is_settled(
-    liveness: tuple[str, ...],
+    broker: MemoryBroker, liveness: tuple[str, ...]
 ) -> None:
-    window = {"share.partition.max.record.locks": 100}
+    broker.set_group_config("billing", {"share.partition.max.record.locks": 100})
+    broker.produce("orders", [b"%d" % number for number in range(300)])
+    policy = HealthPolicy(window_held_after=30.0, liveness=liveness)
     leave = anyio.Event()
 
     async def wait_for_first(record: Record[Any, Any]) -> None:
         if record.offset == 0:
             await leave.wait()
 
-    async with EmbeddedBroker(settings=SETTINGS, listen=False) as broker:
-        broker.create_topic("orders", partitions=1)
-        broker.set_group_config("billing", window)
-        broker.produce("orders", [b"%d" % number for number in range(300)], batch=10)
-        policy = HealthPolicy(window_held_after=30.0, liveness=liveness)
-        async with working(
-            broker, wait_for_first, within=300.0, health=policy, max_wait=5.0
-        ) as worker:
-            await until(lambda: worker.stats.accepted >= 99, within=60.0, pause=0.5)
-            await anyio.sleep(25.0)
-            assert () == worker.not_ready
-            await anyio.sleep(8.0)
-            held = worker.not_ready
-            not_live = worker.not_live
-            accepted = worker.stats.accepted
-            leave.set()
-            await until(lambda: settled(broker, 300), within=60.0, pause=0.5)
-            await anyio.sleep(2.0)
-            assert () == worker.not_ready
+    async with working(
+        broker, wait_for_first, within=300.0, health=policy, max_wait=5.0
+    ) as worker:
+        await until(lambda: worker.stats.accepted >= 99, within=60.0, pause=0.5)
+        await anyio.sleep(25.0)
+        assert () == worker.not_ready
+        await anyio.sleep(8.0)
+        held = worker.not_ready
+        not_live = worker.not_live
+        accepted = worker.stats.accepted
+        leave.set()
+        await until(lambda: settled(broker, 300), within=60.0, pause=0.5)
+        await anyio.sleep(2.0)
+        assert () == worker.not_ready
 
     assert accepted < 200, "the window was full"
     assert ["held-window"] == names(held)
@@ -473,7 +437,7 @@ def test_loop_has_no_line_in_its_own_thread() -> None:
 
 
 async def test_blocked_event_loop_is_a_condition_while_a_worker_runs(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     now = 0.0
     async with working(broker, accept, health=HealthPolicy()) as worker:
@@ -494,17 +458,17 @@ async def test_blocked_event_loop_is_a_condition_while_a_worker_runs(
 
 
 async def test_ignored_conditions_do_not_fail_the_readiness(
-    broker: EmbeddedBroker,
+    embedded: EmbeddedBroker,
 ) -> None:
     policy = HealthPolicy(ignored=("disconnected",))
-    async with working(broker, accept, within=300.0, health=policy) as worker:
+    async with working(embedded, accept, within=300.0, health=policy) as worker:
         await worker.assigned()
-        broker.stop_broker(1)
+        embedded.stop_broker(1)
         await until(lambda: bool(worker.conditions), within=60.0, pause=0.5)
 
         assert ["disconnected"] == names(worker.conditions)
         assert () == worker.not_ready
-        broker.start_broker(1)
+        embedded.start_broker(1)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,9 @@ import pytest
 
 from sharecons import BatchHandler, DeadLetter, Record, RetryPolicy
 from sharecons.copies.dead_letter_headers import Origin, read_origin
-from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from tests.otel.recorded import Recorded
 from tests.waiting import until
+from tests.worker.memory import MemoryBroker
 from tests.worker.working import on_real_clock, settled, working
 
 pytestmark = pytest.mark.anyio
@@ -22,11 +21,6 @@ ATTEMPTS = 3
 POLICY = RetryPolicy(max_attempts=ATTEMPTS, initial=0.05, maximum=0.05)
 ONCE = RetryPolicy(max_attempts=1)
 TEXT = "no such customer"
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 class Conversions:
@@ -185,14 +179,14 @@ def lines() -> Iterator[list[str]]:
         logger.removeHandler(handler)
 
 
-def letters(broker: EmbeddedBroker) -> list[Origin]:
+def letters(broker: MemoryBroker) -> list[Origin]:
     origins = [read_origin(each.headers) for each in broker.records("orders.dead")]
     return [each for each in origins if each is not None]
 
 
 @pytest.mark.parametrize("make", FAILURES)
 async def test_failure_is_converted_once_per_attempt_and_not_in_the_loop(
-    broker: EmbeddedBroker, lines: list[str], make: Callable[[], Exception]
+    broker: MemoryBroker, lines: list[str], make: Callable[[], Exception]
 ) -> None:
     broker.produce("orders", [b"value-1"])
 
@@ -212,7 +206,7 @@ async def test_failure_is_converted_once_per_attempt_and_not_in_the_loop(
 @pytest.mark.parametrize("wrap", [marking, raising_for_batch])
 @pytest.mark.parametrize("make", [OwnTexts, group])
 async def test_failure_of_a_batch_is_converted_once_per_attempt_and_not_in_the_loop(
-    broker: EmbeddedBroker, wrap: Any, make: Callable[[], Exception]
+    broker: MemoryBroker, wrap: Any, make: Callable[[], Exception]
 ) -> None:
     broker.produce("orders", [b"value-1"])
 
@@ -225,7 +219,7 @@ async def test_failure_of_a_batch_is_converted_once_per_attempt_and_not_in_the_l
 
 @on_real_clock
 async def test_failure_in_a_thread_is_converted_once_per_attempt(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"value-1"])
 
@@ -250,7 +244,7 @@ async def wrap_failure(attempt: Any, call_next: Any) -> None:
 
 @pytest.mark.parametrize("make", [OwnTexts, group])
 async def test_failure_within_middleware_and_a_span_is_converted_once_per_attempt(
-    broker: EmbeddedBroker, make: Callable[[], Exception]
+    broker: MemoryBroker, make: Callable[[], Exception]
 ) -> None:
     broker.produce("orders", [b"value-1"])
     recorded = Recorded()
@@ -275,7 +269,7 @@ async def test_failure_within_middleware_and_a_span_is_converted_once_per_attemp
 
 
 async def test_failure_of_middleware_is_converted_once_per_attempt(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"value-1"])
     recorded = Recorded()
@@ -304,7 +298,7 @@ async def test_failure_of_middleware_is_converted_once_per_attempt(
 
 @pytest.mark.parametrize("make", [OwnTexts, group])
 async def test_failure_of_a_deserializer_is_converted_once_and_not_in_the_loop(
-    broker: EmbeddedBroker, make: Callable[[], Exception]
+    broker: MemoryBroker, make: Callable[[], Exception]
 ) -> None:
     broker.produce("orders", [b"value-1"])
 
@@ -327,7 +321,7 @@ async def test_failure_of_a_deserializer_is_converted_once_and_not_in_the_loop(
 
 
 async def test_exception_that_is_raised_again_has_its_new_text(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"value-1"])
 
@@ -351,7 +345,7 @@ async def test_exception_that_is_raised_again_has_its_new_text(
 
 
 async def test_decision_of_middleware_after_the_timeout_has_its_text(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"value-1"])
 
@@ -385,7 +379,7 @@ async def test_decision_of_middleware_after_the_timeout_has_its_text(
 DESERIALIZED: Any = {"key_deserializer": Order, "value_deserializer": Order}
 
 
-def produce(broker: EmbeddedBroker, count: int = 1) -> dict[str, int]:
+def produce(broker: MemoryBroker, count: int = 1) -> dict[str, int]:
     """Write records; return their parts, each converted once."""
     numbers = [b"-%d" % number for number in range(count)]
     values = [b"value" + number for number in numbers]
@@ -396,7 +390,7 @@ def produce(broker: EmbeddedBroker, count: int = 1) -> dict[str, int]:
 
 @pytest.mark.parametrize("middleware", [[], [pass_through]])
 async def test_values_of_a_successful_call_are_not_converted(
-    broker: EmbeddedBroker, middleware: Any
+    broker: MemoryBroker, middleware: Any
 ) -> None:
     produce(broker, 3)
 
@@ -411,7 +405,7 @@ async def test_values_of_a_successful_call_are_not_converted(
 
 @pytest.mark.parametrize("middleware", [[], [pass_through, wrap_failure]])
 async def test_values_of_a_failed_call_are_converted_once_and_not_in_the_loop(
-    broker: EmbeddedBroker, lines: list[str], middleware: Any
+    broker: MemoryBroker, lines: list[str], middleware: Any
 ) -> None:
     parts = produce(broker)
 
@@ -436,7 +430,7 @@ async def test_values_of_a_failed_call_are_converted_once_and_not_in_the_loop(
 
 
 async def test_values_of_a_failed_batch_are_converted_once_and_not_in_the_loop(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     parts = produce(broker, 3)
 
@@ -452,7 +446,7 @@ async def test_values_of_a_failed_batch_are_converted_once_and_not_in_the_loop(
 
 
 async def test_on_outcome_that_fails_is_logged_without_a_conversion_in_the_loop(
-    broker: EmbeddedBroker, lines: list[str]
+    broker: MemoryBroker, lines: list[str]
 ) -> None:
     parts = produce(broker)
 
@@ -476,7 +470,7 @@ class RaisingPolicy(RetryPolicy):
 
 
 async def test_failure_of_a_retry_policy_is_converted_once_and_not_in_the_loop(
-    broker: EmbeddedBroker, lines: list[str]
+    broker: MemoryBroker, lines: list[str]
 ) -> None:
     broker.produce("orders", [b"value-1"])
 
@@ -514,7 +508,7 @@ def slow() -> Iterator[type[Slow]]:
 
 @on_real_clock
 async def test_other_records_are_processed_while_a_slow_text_is_made(
-    broker: EmbeddedBroker, slow: type[Slow]
+    broker: MemoryBroker, slow: type[Slow]
 ) -> None:
     broker.produce("orders", [b"value-1", b"value-2"])
 
@@ -532,7 +526,7 @@ async def test_other_records_are_processed_while_a_slow_text_is_made(
 
 
 async def test_text_that_is_never_made_is_replaced_after_the_limit(
-    broker: EmbeddedBroker, lines: list[str], slow: type[Slow]
+    broker: MemoryBroker, lines: list[str], slow: type[Slow]
 ) -> None:
     values = [b"value-%d" % number for number in range(6)]
     broker.produce("orders", values)
@@ -563,7 +557,7 @@ class SlowOrder:
 
 
 async def test_text_is_not_logged_if_its_record_has_no_text_after_the_limit(
-    broker: EmbeddedBroker, lines: list[str], slow: type[Slow]
+    broker: MemoryBroker, lines: list[str], slow: type[Slow]
 ) -> None:
     broker.produce("orders", [b"value-1"])
 
@@ -586,7 +580,7 @@ async def test_text_is_not_logged_if_its_record_has_no_text_after_the_limit(
 @on_real_clock
 @pytest.mark.parametrize("middleware", [[], [pass_through]])
 async def test_stop_now_does_not_wait_for_a_text_and_the_record_is_released(
-    broker: EmbeddedBroker, slow: type[Slow], middleware: Any
+    broker: MemoryBroker, slow: type[Slow], middleware: Any
 ) -> None:
     broker.produce("orders", [b"value-1"])
 

@@ -9,7 +9,6 @@ import pytest
 from sharecons import Record, RetryPolicy, RetryTopic
 from sharecons.copies.dead_letter_headers import Origin
 from sharecons.log import get_logger
-from sharecons.testing.virtual_time import Backend
 from sharecons.worker.machine.handler_queue import HandlerQueue
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.settings import DEFAULTS
@@ -20,17 +19,10 @@ from tests.worker.working import Handled, working
 
 pytestmark = pytest.mark.anyio
 
-BROKERS = ("memory",)
-
 LATER = RetryPolicy(max_attempts=2, initial=300.0, maximum=300.0, jitter=0.0)
 SOON = RetryPolicy(max_attempts=2, initial=30.0, maximum=30.0, jitter=0.0)
 RETRY_TOPICS = [RetryTopic("later", 300.0)]
 LARGE = bytes(10_000)
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 async def fail_large(record: Record[Any, Any]) -> None:

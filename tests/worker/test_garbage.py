@@ -12,20 +12,16 @@ import pytest
 
 from sharecons import BatchHandler, DeadLetter, DeadLetterQueue, Record, RetryPolicy
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
 from tests.worker.working import on_real_clock, settled, working
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow("collects garbage")]
 
+BROKERS = ("embedded",)
+
 DEAD = DeadLetterQueue("orders.dead")
 ONCE = RetryPolicy(max_attempts=1)
 TWICE = RetryPolicy(max_attempts=2, initial=0.05, maximum=0.05)
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 class Traced:

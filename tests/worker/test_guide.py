@@ -21,11 +21,11 @@ from sharecons import (
 )
 from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from sharecons.worker.machine.window import DEFAULT_WINDOW, USABLE
 from sharecons.worker.outcomes import Rejected, RetryAfter
 from tests.guides import Guide
 from tests.waiting import until
+from tests.worker.memory import MemoryBroker
 from tests.worker.working import Handled, on_real_clock, settled, working
 
 GUIDE = Guide(
@@ -35,11 +35,6 @@ GUIDE = Guide(
     "worker-concurrency.md",
     "worker-running.md",
 )
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 class Reply:
@@ -84,7 +79,7 @@ async def test_quick_start_charges_every_record(share_broker: EmbeddedBroker) ->
 
 @on_real_clock
 @pytest.mark.anyio
-async def test_plain_function_is_a_handler(broker: EmbeddedBroker) -> None:
+async def test_plain_function_is_a_handler(broker: MemoryBroker) -> None:
     broker.produce("orders", [b"1", b"2"])
     uploaded: list[bytes] = []
     resize = GUIDE.program(
@@ -98,7 +93,7 @@ async def test_plain_function_is_a_handler(broker: EmbeddedBroker) -> None:
 
 
 @pytest.mark.anyio
-async def test_batch_handler_writes_valid_records(broker: EmbeddedBroker) -> None:
+async def test_batch_handler_writes_valid_records(broker: MemoryBroker) -> None:
     broker.produce("orders", [b"1", b"invalid", b"3"])
     inserted: Counter[bytes] = Counter()
 
@@ -120,7 +115,7 @@ async def test_batch_handler_writes_valid_records(broker: EmbeddedBroker) -> Non
 
 
 @pytest.mark.anyio
-async def test_handler_decides_by_the_status(broker: EmbeddedBroker) -> None:
+async def test_handler_decides_by_the_status(broker: MemoryBroker) -> None:
     replies = {
         b"fine": [200],
         b"slow down": [429, 200],
@@ -169,11 +164,11 @@ def test_policy_depends_on_the_exception(error: Exception, delay: float | None) 
 
 @pytest.mark.anyio
 async def test_handlers_of_topics_have_their_own_deserializers(
-    broker: EmbeddedBroker,
+    embedded: EmbeddedBroker,
 ) -> None:
-    broker.create_topic("refunds")
-    broker.produce("orders", [b'{"customer": "ada"}', b"no JSON"])
-    broker.produce("refunds", [b"7"])
+    embedded.create_topic("refunds")
+    embedded.produce("orders", [b'{"customer": "ada"}', b"no JSON"])
+    embedded.produce("refunds", [b"7"])
     calls: list[Any] = []
 
     async def called(what: Any) -> None:
@@ -183,7 +178,7 @@ async def test_handlers_of_topics_have_their_own_deserializers(
         "new_billing_worker", charge_customer=called, refund_customer=called
     )
     worker = new_worker(
-        bootstrap_servers=broker.bootstrap_servers, network=broker.network
+        bootstrap_servers=embedded.bootstrap_servers, network=embedded.network
     )
     async with worker:
         await until(lambda: worker.stats.accepted == 2)
@@ -193,12 +188,12 @@ async def test_handlers_of_topics_have_their_own_deserializers(
 
 
 @pytest.mark.anyio
-async def test_decorated_functions_are_handlers(broker: EmbeddedBroker) -> None:
+async def test_decorated_functions_are_handlers(embedded: EmbeddedBroker) -> None:
     for topic in ("welcome", "goodbye", "opened", "mail.dead"):
-        broker.create_topic(topic)
-    broker.produce("welcome", [b'{"address": "ada"}'])
-    broker.produce("goodbye", [b'{"address": "bob"}'])
-    broker.produce("opened", [b"1", b"2"])
+        embedded.create_topic(topic)
+    embedded.produce("welcome", [b'{"address": "ada"}'])
+    embedded.produce("goodbye", [b'{"address": "bob"}'])
+    embedded.produce("opened", [b"1", b"2"])
     sent: list[tuple[str, str]] = []
     counts: list[int] = []
 
@@ -216,7 +211,7 @@ async def test_decorated_functions_are_handlers(broker: EmbeddedBroker) -> None:
         count_opened=count_opened,
     )
     worker = new_worker(
-        bootstrap_servers=broker.bootstrap_servers, network=broker.network
+        bootstrap_servers=embedded.bootstrap_servers, network=embedded.network
     )
     async with worker:
         await until(lambda: worker.stats.accepted == 4)
@@ -226,14 +221,14 @@ async def test_decorated_functions_are_handlers(broker: EmbeddedBroker) -> None:
 
 
 @pytest.mark.anyio
-async def test_worker_runs_beside_a_server(broker: EmbeddedBroker) -> None:
-    broker.produce("orders", [b"1"])
+async def test_worker_runs_beside_a_server(embedded: EmbeddedBroker) -> None:
+    embedded.produce("orders", [b"1"])
     worker = ShareWorker(
         "orders",
         Handled(),
         group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
+        bootstrap_servers=embedded.bootstrap_servers,
+        network=embedded.network,
     )
 
     class Server:
@@ -247,12 +242,12 @@ async def test_worker_runs_beside_a_server(broker: EmbeddedBroker) -> None:
 
 
 @pytest.mark.anyio
-async def test_worker_consumes_its_retry_topics(broker: EmbeddedBroker) -> None:
+async def test_worker_consumes_its_retry_topics(embedded: EmbeddedBroker) -> None:
     topics = ["orders", "orders.retry.10s", "orders.retry.60s"]
     for topic in topics[1:]:
-        broker.create_topic(topic)
+        embedded.create_topic(topic)
     for topic in topics:
-        broker.produce(topic, [b"1"])
+        embedded.produce(topic, [b"1"])
     received_from: list[str] = []
 
     async def handle(record: Record[Any, Any]) -> None:
@@ -262,7 +257,7 @@ async def test_worker_consumes_its_retry_topics(broker: EmbeddedBroker) -> None:
         "new_worker", ShareWorker=ShareWorker, RetryPolicy=RetryPolicy
     )
     worker = new_worker(
-        handle, bootstrap_servers=broker.bootstrap_servers, network=broker.network
+        handle, bootstrap_servers=embedded.bootstrap_servers, network=embedded.network
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(worker.run)
@@ -280,7 +275,7 @@ def database() -> Iterator[sqlite3.Connection]:
 
 @pytest.mark.anyio
 async def test_record_is_saved_once(
-    broker: EmbeddedBroker, database: sqlite3.Connection
+    broker: MemoryBroker, database: sqlite3.Connection
 ) -> None:
     broker.produce("orders", [b"1", b"2"])
     database.execute(
@@ -308,7 +303,7 @@ async def test_record_is_saved_once(
 
 @pytest.mark.anyio
 async def test_failed_handler_rolls_its_transaction_back(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     steps: list[str] = []
 
@@ -345,7 +340,7 @@ async def test_failed_handler_rolls_its_transaction_back(
 
 
 @pytest.mark.anyio
-async def test_outcomes_are_counted(broker: EmbeddedBroker) -> None:
+async def test_outcomes_are_counted(broker: MemoryBroker) -> None:
     counts: Counter[Any] = Counter()
     reported: list[Exception] = []
     seconds: list[float] = []

@@ -22,6 +22,12 @@ pytestmark = pytest.mark.anyio
 RECORDS: list[Any] = ["a", "b", "c"]
 
 
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> Any:
+    """A real clock: some handlers run in threads."""
+    return request.param
+
+
 async def errors_of(handler: object, records: Any = RECORDS) -> list[Exception | None]:
     return list(await handler_call(handler)(records))
 

@@ -12,51 +12,29 @@ from sharecons import (
     HandlerBatch,
     Record,
     RetryPolicy,
-    ShareWorker,
 )
 from sharecons.errors import ConfigurationError, ConsumerStateError
-from sharecons.testing import EmbeddedBroker, OffsetState
 from tests.waiting import until
-from tests.worker.working import QUICK, Handled
+from tests.worker.memory import MemoryBroker
+from tests.worker.working import Handled, new_worker
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def anyio_backend(virtual_clock: Any) -> Any:
-    return virtual_clock
-
-
-@pytest.fixture
-def topics(broker: EmbeddedBroker) -> EmbeddedBroker:
+def topics(broker: MemoryBroker) -> MemoryBroker:
     """Return a broker with the topics of two handlers."""
     for name in ("refunds", "refunds.dead", "refunds.retry"):
         broker.create_topic(name)
     return broker
 
 
-def new_worker(
-    broker: EmbeddedBroker, *handlers: Any, **options: Any
-) -> ShareWorker[Any, Any]:
-    return ShareWorker(
-        *handlers,
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
-        **{"max_wait": 0.1, "retry": QUICK, **options},
-    )
-
-
 async def charge(record: Record[Any, Any]) -> None:
     """Do nothing: a handler."""
 
 
-async def refund(record: Record[Any, Any]) -> None:
-    """Do nothing: another handler."""
-
-
 async def test_each_topic_has_its_handler_deserializers_policy_and_dead_letters(
-    topics: EmbeddedBroker,
+    topics: MemoryBroker,
 ) -> None:
     topics.produce("orders", [b'{"id": 1}', b"no JSON"])
     topics.produce("refunds", [b"2", b"3"])
@@ -96,7 +74,7 @@ async def test_each_topic_has_its_handler_deserializers_policy_and_dead_letters(
 
 
 async def test_setting_that_a_handler_does_not_have_comes_from_the_worker(
-    topics: EmbeddedBroker,
+    topics: MemoryBroker,
 ) -> None:
     topics.produce("orders", [b"1"])
     topics.produce("refunds", [b"2"])
@@ -128,7 +106,7 @@ async def test_setting_that_a_handler_does_not_have_comes_from_the_worker(
 
 
 async def test_decorated_functions_handle_records_and_batches(
-    topics: EmbeddedBroker,
+    topics: MemoryBroker,
 ) -> None:
     topics.produce("orders", [b"1", b"2"])
     topics.produce("refunds", [b"3", b"4"])
@@ -152,7 +130,7 @@ async def test_decorated_functions_handle_records_and_batches(
 
 
 async def test_stop_on_error_of_one_handler_ends_the_worker(
-    topics: EmbeddedBroker,
+    topics: MemoryBroker,
 ) -> None:
     topics.produce("refunds", [b"1"])
 
@@ -169,7 +147,7 @@ async def test_stop_on_error_of_one_handler_ends_the_worker(
 
 
 async def test_paused_topic_is_not_handled_until_it_is_resumed(
-    topics: EmbeddedBroker,
+    topics: MemoryBroker,
 ) -> None:
     orders, refunds = Handled(), Handled()
     worker = new_worker(topics, {"orders": orders, "refunds": refunds})
@@ -189,7 +167,7 @@ async def test_paused_topic_is_not_handled_until_it_is_resumed(
 
 @pytest.mark.slow("prefetching begins after 200 records")
 async def test_worker_that_stops_processes_what_it_has_fetched_of_paused_topics(
-    topics: EmbeddedBroker,
+    topics: MemoryBroker,
 ) -> None:
     """A release would use up a delivery."""
     topics.produce("orders", [b"x"] * 2000, batch=50)
@@ -204,8 +182,7 @@ async def test_worker_that_stops_processes_what_it_has_fetched_of_paused_topics(
             worker.pause("orders")
             await anyio.sleep(2.0)
             accepted = worker.stats.accepted
-            in_flight = topics.group("billing").partition("orders").in_flight
-            withheld = [each.state for each in in_flight].count(OffsetState.ACQUIRED)
+            withheld = len(topics.acquired("orders"))
             assert (0, True) == (worker.stats.held, withheld > 0)
 
     assert (accepted + withheld, 0) == (worker.stats.accepted, worker.stats.released)
@@ -214,7 +191,7 @@ async def test_worker_that_stops_processes_what_it_has_fetched_of_paused_topics(
 
 
 async def test_handler_that_decides_for_itself_writes_to_its_own_dead_letters(
-    topics: EmbeddedBroker,
+    topics: MemoryBroker,
 ) -> None:
     async def decline(record: Record[Any, Any]) -> None:
         raise DeadLetter("declined")

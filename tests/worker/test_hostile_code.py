@@ -17,7 +17,6 @@ from sharecons import (
     RetryPolicy,
 )
 from sharecons.copies.dead_letter_headers import read_origin
-from sharecons.testing.virtual_time import Backend
 from tests.hostile import (
     Invalid,
     NoAttributes,
@@ -35,16 +34,9 @@ from tests.worker.working import QUICK, Handled, settled, working
 
 pytestmark = pytest.mark.anyio
 
-BROKERS = ("memory",)
-
 DEAD = DeadLetterQueue("orders.dead")
 TWICE = RetryPolicy(max_attempts=2, initial=0.05, maximum=0.05)
 VALUES = [b"%d" % number for number in range(10)]
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 def failing_at(

@@ -9,18 +9,14 @@ import pytest
 
 from sharecons import DeadLetter, DeadLetterQueue, Record, RetryPolicy
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
 from tests.worker.working import settled, working
 
 pytestmark = pytest.mark.anyio
 
+BROKERS = ("embedded",)
+
 HOUR = 3600.0
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 class Lines(logging.Handler):

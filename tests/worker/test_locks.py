@@ -10,7 +10,6 @@ from sharecons.member.lock_keeper import LockKeeper
 from sharecons.net.io.event_loop import Clock, running_clock
 from sharecons.protocol.acknowledge.renewals import RenewalSchedule
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.scheduler import Scheduler
 from sharecons.worker.machine.settings import DEFAULTS
@@ -20,11 +19,6 @@ from tests.worker.working import working
 pytestmark = pytest.mark.anyio
 
 MILLISECOND = 0.001
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 class Locked:
@@ -139,7 +133,7 @@ async def test_idle_keeper_looks_at_no_record_however_many_it_holds(
 
 
 async def test_handler_is_cancelled_milliseconds_after_its_session_is_lost(
-    broker: EmbeddedBroker,
+    embedded: EmbeddedBroker,
 ) -> None:
     clock = running_clock()
     finish = anyio.Event()
@@ -157,13 +151,13 @@ async def test_handler_is_cancelled_milliseconds_after_its_session_is_lost(
             cancelled_at = clock()
             finish.set()
 
-    broker.produce("orders", [b"stays", b"ends"])
-    async with working(broker, handle, concurrency=2, shutdown_grace=1.0):
+    embedded.produce("orders", [b"stays", b"ends"])
+    async with working(embedded, handle, concurrency=2, shutdown_grace=1.0):
         await until(lambda: running == 2)
         for api in ("ShareFetch", "ShareAcknowledge"):
-            broker.faults.on(api).cut()
+            embedded.faults.on(api).cut()
         # A later delivery of the record would cancel the handler as well.
-        broker.faults.on("ShareFetch", times=None).lose()
+        embedded.faults.on("ShareFetch", times=None).lose()
         before = clock()
         finish.set()
         await until(lambda: cancelled_at > 0.0)

@@ -23,22 +23,18 @@ from sharecons import (
 )
 from sharecons.errors import ConfigurationError, Error
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
 from tests.worker.working import on_real_clock, settled, working
 
 pytestmark = pytest.mark.anyio
+
+BROKERS = ("embedded",)
 
 KEY = b"key-pl4nted-8431"
 VALUE = b"4929-pl4nted-0017"
 SECRETS = ("pl4nted", "706c346e746564")
 PASSWORD = "pass-pl4nted"
 ONCE = RetryPolicy(max_attempts=1)
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 class Output(logging.Handler):

@@ -21,7 +21,6 @@ from sharecons import (
     Retry,
     RetryPolicy,
 )
-from sharecons.testing.virtual_time import Backend
 from sharecons.worker.failure_texts import FailureTexts
 from sharecons.worker.handlers import handler_call
 from sharecons.worker.machine.actions import OutcomeDecided
@@ -43,11 +42,6 @@ ERROR = ValueError("bad")
 OTHER = LookupError("other")
 POLICY = RetryPolicy(max_attempts=3, initial=10.0, jitter=0.0)
 JITTER = RetryPolicy(max_attempts=3, initial=10.0, jitter=1.0)
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 class Attempted:

@@ -5,44 +5,26 @@ from typing import Any
 import anyio
 import pytest
 
-from sharecons import ShareConsumer, ShareWorker
+from sharecons import ShareConsumer
 from sharecons.config.not_given import NOT_GIVEN
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
-from tests.worker.working import QUICK, Handled
+from tests.worker.working import Handled, new_worker
 
 pytestmark = pytest.mark.anyio
+
+BROKERS = ("embedded",)
 
 RESET = "share.auto.offset.reset"
 COMMAND = f"sharecons groups configure billing --set {RESET}=earliest"
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
-
-
-def new_worker(
-    broker: EmbeddedBroker, handler: Any, reset: Any = NOT_GIVEN, **options: Any
-) -> ShareWorker[Any, Any]:
-    return ShareWorker(
-        "orders",
-        handler,
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        auto_offset_reset=reset,
-        network=broker.network,
-        **{"retry": QUICK, **options},
-    )
-
-
 async def run_until_handled(
-    broker: EmbeddedBroker, reset: Any = NOT_GIVEN, **options: Any
+    broker: EmbeddedBroker, reset: Any = NOT_GIVEN
 ) -> list[bytes]:
     """Run a worker until it has handled "late", which is produced once it runs."""
     handled = Handled()
-    worker = new_worker(broker, handled, reset, **options)
+    worker = new_worker(broker, "orders", handled, auto_offset_reset=reset)
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)

@@ -12,36 +12,11 @@ from sharecons import (
     ShareWorker,
 )
 from sharecons.errors import ConfigurationError, ConsumerStateError
-from sharecons.testing import EmbeddedBroker
 from tests.waiting import until
-from tests.worker.working import QUICK, Handled
+from tests.worker.memory import MemoryBroker
+from tests.worker.working import Handled, new_worker
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Any) -> Any:
-    return virtual_clock
-
-
-@pytest.fixture
-def topics(broker: EmbeddedBroker) -> EmbeddedBroker:
-    """Return a broker with the topics of two handlers."""
-    for name in ("refunds", "refunds.dead", "refunds.retry"):
-        broker.create_topic(name)
-    return broker
-
-
-def new_worker(
-    broker: EmbeddedBroker, *handlers: Any, **options: Any
-) -> ShareWorker[Any, Any]:
-    return ShareWorker(
-        *handlers,
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
-        **{"max_wait": 0.1, "retry": QUICK, **options},
-    )
 
 
 def new(*arguments: Any, **options: Any) -> ShareWorker[Any, Any]:
@@ -173,9 +148,9 @@ async def test_second_handler_of_a_topic_is_rejected_and_the_first_stays() -> No
 
 
 async def test_worker_without_a_handler_does_not_start_and_can_get_one(
-    topics: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
-    worker = new_worker(topics)
+    worker = new_worker(broker)
     with pytest.raises(ConfigurationError, match="the worker has no handler"):
         await worker.run()
     with pytest.raises(ConfigurationError, match="the worker has no handler"):
@@ -184,15 +159,15 @@ async def test_worker_without_a_handler_does_not_start_and_can_get_one(
 
     handled = Handled()
     worker.handler("orders")(handled)
-    topics.produce("orders", [b"1"])
+    broker.produce("orders", [b"1"])
     async with worker:
         await until(lambda: handled.calls == [b"1"])
 
 
 async def test_handler_that_is_registered_after_the_start_is_an_error(
-    topics: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
-    worker = new_worker(topics, "orders", charge)
+    worker = new_worker(broker, "orders", charge)
     async with worker:
         with pytest.raises(ConsumerStateError, match="refund of refunds is too late"):
             worker.handler("refunds")(refund)

@@ -10,7 +10,6 @@ import anyio
 import pytest
 
 from sharecons import BatchHandler, RetryPolicy, ShareWorker
-from sharecons.testing import EmbeddedBroker
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.running_records import (
     MAX_ENTRIES,
@@ -20,6 +19,7 @@ from sharecons.worker.running_records import (
     read_running,
 )
 from tests.waiting import until
+from tests.worker.memory import MemoryBroker
 from tests.worker.working import on_real_clock, settled, working
 
 RETRY = RetryPolicy(max_attempts=9, initial=0.01, maximum=0.01)
@@ -133,7 +133,7 @@ def share(worker: ShareWorker[Any, Any], file: IO[bytes]) -> None:
 @pytest.mark.parametrize("kind", ["coroutine function", "thread", "batch"])
 @on_real_clock
 async def test_worker_writes_the_records_of_each_kind_of_handler(
-    broker: EmbeddedBroker, file: IO[bytes], kind: str
+    broker: MemoryBroker, file: IO[bytes], kind: str
 ) -> None:
     seen: list[str | None] = []
 
@@ -158,7 +158,7 @@ async def test_worker_writes_the_records_of_each_kind_of_handler(
 @pytest.mark.anyio
 @on_real_clock
 async def test_record_of_a_cancelled_call_is_named_while_its_thread_goes_on(
-    broker: EmbeddedBroker, file: IO[bytes]
+    broker: MemoryBroker, file: IO[bytes]
 ) -> None:
     end = threading.Event()
     attempts: list[int] = []

@@ -10,29 +10,23 @@ import pytest
 from sharecons import Handler, Record, Retry, RetryTopic
 from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.net.io.event_loop import running_clock
-from sharecons.testing import EmbeddedBroker, OffsetState
-from sharecons.testing.virtual_time import Backend
 from sharecons.worker.machine import window
 from sharecons.worker.machine.topic_settings import WITHOUT_HANDLER
 from tests.waiting import until
+from tests.worker.memory import MemoryBroker
 from tests.worker.routes import route, working_routes
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
-
-
-def create(broker: EmbeddedBroker, *topics: str) -> None:
+def create(broker: MemoryBroker, *topics: str) -> None:
     for name in topics:
         broker.create_topic(name, partitions=1)
 
 
 @pytest.mark.slow("10,000 records on a virtual clock")
 async def test_handler_that_hangs_leaves_the_others_at_full_speed(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     """Its two calls hang. It holds no more than these and the records of a fetch."""
     create(broker, "slow", "fast")
@@ -55,7 +49,7 @@ async def test_handler_that_hangs_leaves_the_others_at_full_speed(
         await until(lambda: worker.stats.accepted == 10_000, within=60.0, pause=0.01)
         seconds = anyio.current_time() - began
         await anyio.sleep(100.0)  # longer than locks last without renewals
-        held, acquired = worker.stats.held, deliveries_of(broker, "slow")
+        held, acquired = worker.stats.held, broker.acquired("slow")
 
     assert seconds < 10.1, "ten calls of 10 ms at a time"
     assert {("slow", 1): 2, ("fast", 1): 10_000} == deliveries
@@ -64,17 +58,8 @@ async def test_handler_that_hangs_leaves_the_others_at_full_speed(
     assert {1} == {*acquired}
 
 
-def deliveries_of(broker: EmbeddedBroker, topic: str) -> list[int]:
-    """Return the delivery counts of the records of a topic that are acquired."""
-    return [
-        each.delivery_count
-        for each in broker.group("billing").partition(topic).in_flight
-        if each.state is OffsetState.ACQUIRED
-    ]
-
-
 async def test_handler_that_goes_on_has_its_records_again(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     """Its topic is fetched again, without another delivery of what it held."""
     create(broker, "slow", "fast")
@@ -105,7 +90,7 @@ async def test_handler_that_goes_on_has_its_records_again(
 
 @pytest.mark.parametrize("is_shared", [True, False])
 async def test_record_of_a_retry_topic_returns_to_its_handler(
-    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, is_shared: bool
+    broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch, is_shared: bool
 ) -> None:
     monkeypatch.setattr(window, "USABLE", 0.0)  # no failed record waits in place
     clock, start = running_clock(), time.time()
@@ -143,7 +128,7 @@ async def test_record_of_a_retry_topic_returns_to_its_handler(
 
 
 async def test_record_without_an_origin_in_a_shared_retry_topic_is_a_dead_letter(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     """It must not reach the wrong handler, and must not be lost."""
     create(broker, "invoices", "refunds", "later", "dead")

@@ -19,18 +19,12 @@ from sharecons import (
 )
 from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.dead_letters import DeadLetters, SourceStatus
-from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
 from tests.worker.working import AnyBroker, Handled, on_real_clock, settled, working
 
 pytestmark = pytest.mark.anyio
 
 BROKERS = ("embedded", "memory")
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 async def test_records_are_handled_and_accepted(broker: AnyBroker) -> None:

@@ -20,25 +20,17 @@ from sharecons import (
 )
 from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
 from tests.worker.memory import MemoryBroker
 from tests.worker.working import Handled, settled, working
 
 pytestmark = pytest.mark.anyio
 
-BROKERS = ("memory",)
-
 COUNT = 50
 VALUES = [b"%d" % number for number in range(COUNT)]
 DEAD = DeadLetterQueue("orders.dead")
 ATTEMPTS = 3
 POLICY = RetryPolicy(max_attempts=ATTEMPTS)
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 async def fail(record: Record[Any, Any]) -> None:

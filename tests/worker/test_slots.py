@@ -8,17 +8,11 @@ import pytest
 
 from sharecons.net.io.event_loop import running_clock
 from sharecons.testing import virtual_time
-from sharecons.testing.virtual_time import Backend
 from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.slots import CallSlots
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 class Calls:

@@ -10,21 +10,17 @@ from sharecons import DeadLetter, Record, RetryTopic, ShareWorker
 from sharecons.config.not_given import NOT_GIVEN
 from sharecons.errors import AuthorizationError, BrokerError, ConfigurationError
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
 from tests.worker.routes import route, working_routes
-from tests.worker.working import Handled, settled, working
+from tests.worker.working import Handled, new_worker, settled, working
 
 pytestmark = pytest.mark.anyio
+
+BROKERS = ("embedded",)
 
 RESET = "share.auto.offset.reset"
 RETRY = [RetryTopic("orders.retry", 60.0)]
 TOPICS: dict[str, Any] = {"dead_letter": "orders.dead", "retry_topics": RETRY}
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 async def start_error(
@@ -32,15 +28,7 @@ async def start_error(
 ) -> Exception:
     """Run a worker that must not start; return the error that `run` raises."""
     handled = Handled()
-    worker = ShareWorker(
-        "orders",
-        handled,
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        auto_offset_reset=reset,
-        network=broker.network,
-        **options,
-    )
+    worker = new_worker(broker, "orders", handled, auto_offset_reset=reset, **options)
     broker.produce("orders", [b"1"])
     with anyio.fail_after(30):
         with pytest.raises(Exception) as caught:
@@ -301,14 +289,7 @@ async def test_worker_that_is_cancelled_while_it_checks_has_not_joined(
     broker: EmbeddedBroker,
 ) -> None:
     broker.delete_topic("orders.dead")
-    worker = ShareWorker(
-        "orders",
-        Handled(),
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
-        dead_letter="orders.dead",
-    )
+    worker = new_worker(broker, "orders", Handled(), dead_letter="orders.dead")
     with anyio.move_on_after(0.5) as scope:
         await worker.run()
 

@@ -12,12 +12,14 @@ from anyio.abc import TaskGroup
 
 from sharecons import ShareWorker
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from tests.net.embedded import running
 from tests.waiting import until
+from tests.worker import working
 from tests.worker.working import Handled, on_real_clock
 
 pytestmark = pytest.mark.anyio
+
+BROKERS = ("embedded",)
 
 WITHIN = 1.0
 
@@ -33,23 +35,10 @@ PHASES = {
 """The requests whose responses the broker holds."""
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
-
-
 def new_worker(
     broker: EmbeddedBroker, handler: Any, *, topic: str = "orders", **options: Any
 ) -> ShareWorker[Any, Any]:
-    return ShareWorker(
-        topic,
-        handler,
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        auto_offset_reset="earliest",
-        network=broker.network,
-        **options,
-    )
+    return working.new_worker(broker, topic, handler, max_wait=0.5, **options)
 
 
 @contextmanager

@@ -10,11 +10,6 @@ from tests.worker.working import Handled, working
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 async def test_assigned_before_the_start_returns_the_partitions():
     async with running(partitions=2) as broker:
         async with working(broker, Handled()) as worker:

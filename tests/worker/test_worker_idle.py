@@ -1,7 +1,6 @@
 """Requests of a worker that waits for new records."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -9,41 +8,17 @@ import pytest
 
 from sharecons import Record, Retry, ShareWorker
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
-from tests.worker.working import Handled
+from tests.worker.working import Handled, working
 
 pytestmark = pytest.mark.anyio
+
+BROKERS = ("embedded",)
 
 MAX_WAIT = 0.5
 """Seconds that a fetch of an idle member waits at the broker: the default."""
 
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
-
-
-@asynccontextmanager
-async def working(
-    broker: EmbeddedBroker,
-    handler: Callable[[Record[Any, Any]], Awaitable[object]],
-    **options: Any,
-) -> AsyncIterator[ShareWorker[Any, Any]]:
-    """Run a worker, whose fetches wait as long as by default, until the block ends."""
-    worker = ShareWorker(
-        "orders",
-        handler,
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        auto_offset_reset="earliest",
-        network=broker.network,
-        **options,
-    )
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(worker.run)
-        yield worker
-        worker.stop()
+idle = partial(working, max_wait=MAX_WAIT, within=60.0)
 
 
 async def fetches_per_second(
@@ -69,17 +44,17 @@ async def retry_later(record: Record[Any, Any]) -> None:
 async def test_worker_with_waiting_records_fetches_as_rarely_as_without(
     broker: EmbeddedBroker, options: dict[str, Any]
 ) -> None:
-    async with working(broker, retry_later, **options) as worker:
+    async with idle(broker, retry_later, **options) as worker:
         await until(lambda: worker.assignment)
-        idle = await fetches_per_second(worker)
+        before = await fetches_per_second(worker)
         # With `key_order`, the second record is blocked by the first.
         broker.produce("orders", [b"fails", b"behind"], keys=[b"key", b"key"])
         await until(lambda: worker.stats.waiting)
         await anyio.sleep(5)
         waiting = await fetches_per_second(worker)
 
-    assert idle == pytest.approx(1 / MAX_WAIT, rel=0.15)
-    assert waiting == pytest.approx(idle, rel=0.15)
+    assert before == pytest.approx(1 / MAX_WAIT, rel=0.15)
+    assert waiting == pytest.approx(before, rel=0.15)
 
 
 async def test_worker_with_waiting_records_receives_new_records_immediately(
@@ -92,7 +67,7 @@ async def test_worker_with_waiting_records_receives_new_records_immediately(
         delays.append(anyio.current_time() - float(record.value))
 
     broker.produce("orders", [b"fails"])
-    async with working(broker, handle) as worker:
+    async with idle(broker, handle) as worker:
         await until(lambda: worker.stats.waiting)
         await anyio.sleep(5)
         for number in range(10):
@@ -114,7 +89,7 @@ async def test_retried_record_is_acknowledged_when_it_is_due(
             raise Retry(after=10.13)
 
     handled = Handled(fail_once)
-    async with working(broker, handled) as worker:
+    async with idle(broker, handled) as worker:
         await until(lambda: len(handled.calls) == 2)
         second = anyio.current_time()
         await until(lambda: broker.group("billing").partitions[0].start_offset == 1)
@@ -130,7 +105,7 @@ async def test_locks_of_waiting_records_are_renewed_on_time(
     broker.set_group_config("billing", {"share.record.lock.duration.ms": "15000"})
     broker.produce("orders", [b"fails"])
     renewals = broker.faults.on("ShareAcknowledge", times=None).delay(0)
-    async with working(broker, retry_later) as worker:
+    async with idle(broker, retry_later) as worker:
         await until(lambda: worker.stats.waiting)
         await anyio.sleep(31)
 

@@ -9,22 +9,14 @@ import pytest
 
 from sharecons import DeadLetterQueue, Record, Retry, RetryTopic, ShareWorker
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
 from tests.worker.memory import MemoryBroker
 from tests.worker.working import Handled, settled, working
 
 pytestmark = pytest.mark.anyio
 
-BROKERS = ("memory",)
-
 ROUNDS = 5
 """Workers that end with the same timing: trio runs its tasks in a random order."""
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 async def hang(record: Record[Any, Any]) -> None:

@@ -20,21 +20,13 @@ from sharecons import (
 )
 from sharecons.member.share_source import ShareSource
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
 from tests.worker.memory import MemoryBroker
 from tests.worker.working import Handled, on_real_clock, settled, working
 
 pytestmark = pytest.mark.anyio
 
-BROKERS = ("memory",)
-
 DEAD = DeadLetterQueue("orders.dead")
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 def lines_of(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:

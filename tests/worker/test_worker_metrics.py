@@ -12,11 +12,11 @@ from sharecons.errors import ConfigurationError
 from sharecons.histogram import Histogram
 from sharecons.net.io.event_loop import running_clock
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from sharecons.worker.machine import window
 from sharecons.worker.machine.meters import Meters
 from sharecons.worker.metrics import WORKER_METRICS
 from tests.waiting import until
+from tests.worker.memory import MemoryBroker
 from tests.worker.working import Handled, settled, working
 
 pytestmark = pytest.mark.anyio
@@ -25,11 +25,6 @@ START = 1_700_000_000.0
 """The time of the wall clock when a test starts."""
 
 SLOW = RetryPolicy(max_attempts=3, initial=0.5, maximum=0.5, jitter=0.0)
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 @pytest.fixture
@@ -60,7 +55,7 @@ def outcomes(worker: ShareWorker[Any, Any], topic: str = "orders") -> dict[str, 
 
 
 async def test_times_of_accepted_records_are_in_histograms(
-    broker: EmbeddedBroker, wall_clock: None
+    broker: MemoryBroker, wall_clock: None
 ) -> None:
     broker.produce("orders", [b"x"] * 3, timestamp=int((START - 100.0) * 1000))
     handled = Handled(lambda record: anyio.sleep(2.0))
@@ -89,15 +84,15 @@ async def test_times_of_accepted_records_are_in_histograms(
 
 
 async def test_acknowledgement_latency_is_the_time_until_the_response(
-    broker: EmbeddedBroker,
+    embedded: EmbeddedBroker,
 ) -> None:
-    broker.produce("orders", [b"x"])
-    broker.faults.on("ShareAcknowledge").delay(0.2)
-    broker.faults.on(
+    embedded.produce("orders", [b"x"])
+    embedded.faults.on("ShareAcknowledge").delay(0.2)
+    embedded.faults.on(
         "ShareFetch", where=lambda request, _: has_acknowledgements(request)
     ).delay(0.2)
 
-    async with working(broker, Handled()) as worker:
+    async with working(embedded, Handled()) as worker:
         assert 0 == value(worker, "acknowledgement_latency_seconds").count
         await until(lambda: value(worker, "acknowledgement_latency_seconds").count == 1)
 
@@ -114,7 +109,7 @@ def has_acknowledgements(request: Any) -> bool:
 
 
 async def test_failures_are_counted_by_outcome_and_cause(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"1", b"2", b"3", b"4", b"not a number"])
     failed: list[int] = []
@@ -156,7 +151,7 @@ async def test_failures_are_counted_by_outcome_and_cause(
 
 
 async def test_moved_record_waits_in_its_retry_topic(
-    broker: EmbeddedBroker, wall_clock: None, monkeypatch: pytest.MonkeyPatch
+    broker: MemoryBroker, wall_clock: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Records wait in place within ten offsets only.
     monkeypatch.setattr(window, "USABLE", 10 / window.DEFAULT_WINDOW)
@@ -183,7 +178,7 @@ async def test_moved_record_waits_in_its_retry_topic(
 
 
 async def test_lost_locks_and_last_deliveries_are_counted(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.set_group_config("billing", {"share.delivery.count.limit": 2})
     broker.produce("orders", [b"a"])
@@ -208,12 +203,12 @@ async def test_lost_locks_and_last_deliveries_are_counted(
 
 
 @pytest.mark.slow("40 virtual seconds of requests")
-async def test_renewals_are_those_of_the_consumer(broker: EmbeddedBroker) -> None:
-    broker.produce("orders", [b"a"])
+async def test_renewals_are_those_of_the_consumer(embedded: EmbeddedBroker) -> None:
+    embedded.produce("orders", [b"a"])
     handled = Handled(lambda record: anyio.sleep(40.0))
 
-    async with working(broker, handled, within=90.0) as worker:
-        await until(lambda: settled(broker, 1), within=60.0, pause=1.0)
+    async with working(embedded, handled, within=90.0) as worker:
+        await until(lambda: settled(embedded, 1), within=60.0, pause=1.0)
 
         renewals = value(worker, "renewals_total")
         assert renewals >= 2
@@ -223,26 +218,27 @@ async def test_renewals_are_those_of_the_consumer(broker: EmbeddedBroker) -> Non
 
 
 async def test_dead_letter_that_is_not_confirmed_is_being_written(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"a"])
 
     async def refuse(record: Record[Any, Any]) -> None:
         raise DeadLetter("strange")
 
-    with broker.faults.on("Produce").delay(1.0):
-        async with working(broker, refuse, dead_letter="orders.dead") as worker:
-            await until(lambda: value(worker, "dead_letters_being_written") == 1)
-            assert 0 == value(worker, "dead_letters_total", "orders", "decision")
-            assert {"dead_lettered": 1} == outcomes(worker)
-            await until(lambda: settled(broker, 1))
+    fault = broker.faults.on("Produce", times=None).refuse("NOT_ENOUGH_REPLICAS")
+    async with working(broker, refuse, dead_letter="orders.dead") as worker:
+        await until(lambda: value(worker, "dead_letters_being_written") == 1)
+        assert 0 == value(worker, "dead_letters_total", "orders", "decision")
+        assert {"dead_lettered": 1} == outcomes(worker)
+        fault.undo()
+        await until(lambda: settled(broker, 1))
 
-            assert 0 == value(worker, "dead_letters_being_written")
-            assert 1 == value(worker, "dead_letters_total", "orders", "decision")
+        assert 0 == value(worker, "dead_letters_being_written")
+        assert 1 == value(worker, "dead_letters_total", "orders", "decision")
 
 
 async def test_record_released_at_the_end_is_not_finished(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"a"])
     handled = Handled(lambda record: anyio.sleep_forever())
@@ -256,7 +252,7 @@ async def test_record_released_at_the_end_is_not_finished(
 
 
 async def test_queue_time_of_a_record_of_the_future_is_zero(
-    broker: EmbeddedBroker, wall_clock: None
+    broker: MemoryBroker, wall_clock: None
 ) -> None:
     broker.produce("orders", [b"ahead"], timestamp=int((START + 3600.0) * 1000))
 
@@ -281,7 +277,7 @@ async def test_record_without_a_timestamp_has_no_queue_time() -> None:
 
 
 async def test_metrics_that_are_not_collected_are_empty(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.produce("orders", [b"a"])
 

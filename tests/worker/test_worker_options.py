@@ -25,7 +25,6 @@ from sharecons import (
 from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.errors import ConfigurationError, ConsumerStateError
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from sharecons.worker.handlers import HandlerBatch
 from sharecons.worker.outcomes import (
     Accepted,
@@ -41,13 +40,6 @@ from tests.worker.memory import MemoryBroker
 from tests.worker.working import Handled, settled, working
 
 pytestmark = pytest.mark.anyio
-
-BROKERS = ("memory",)
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 async def test_last_batch_starts_after_max_wait_without_being_full(

@@ -7,17 +7,11 @@ import anyio
 import pytest
 
 from sharecons import Record
-from sharecons.testing import EmbeddedBroker, OffsetState
-from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
+from tests.worker.memory import MemoryBroker
 from tests.worker.working import settled, working
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 class Deliveries:
@@ -34,7 +28,7 @@ class Deliveries:
 
 @pytest.mark.parametrize(("seconds", "is_prefetched"), [(0.01, True), (1.0, False)])
 async def test_records_are_prefetched_while_handlers_are_fast(
-    broker: EmbeddedBroker, seconds: float, is_prefetched: bool
+    broker: MemoryBroker, seconds: float, is_prefetched: bool
 ) -> None:
     """With a lock of 2 s, handlers that take up to 0.5 s are fast."""
     broker.set_group_config("billing", {"share.record.lock.duration.ms": 2000})
@@ -42,9 +36,7 @@ async def test_records_are_prefetched_while_handlers_are_fast(
     acquired: list[int] = []
 
     async def handle(record: Record[Any, Any]) -> None:
-        partition = broker.group("billing").partition("orders")
-        states = [each.state for each in partition.in_flight]
-        acquired.append(states.count(OffsetState.ACQUIRED))
+        acquired.append(len(broker.acquired("orders")))
         await anyio.sleep(seconds)
 
     async with working(broker, handle, concurrency=1):
@@ -58,7 +50,7 @@ async def test_records_are_prefetched_while_handlers_are_fast(
 @pytest.mark.parametrize("renewals", ["true", "false"])
 @pytest.mark.parametrize(("seconds", "count"), [(1.2, 20), (0.3, 100)])
 async def test_slow_handlers_receive_each_record_once(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
     caplog: pytest.LogCaptureFixture,
     renewals: str,
     seconds: float,
@@ -86,7 +78,7 @@ async def test_slow_handlers_receive_each_record_once(
 
 @pytest.mark.slow("thousands of records")
 async def test_records_fetched_ahead_keep_their_locks_when_handlers_hang(
-    broker: EmbeddedBroker,
+    broker: MemoryBroker,
 ) -> None:
     broker.set_group_config("billing", {"share.record.lock.duration.ms": 1500})
     broker.produce("orders", [b"%d" % number for number in range(2000)])
@@ -111,7 +103,7 @@ async def test_records_fetched_ahead_keep_their_locks_when_handlers_hang(
 
 @pytest.mark.parametrize("window", [100, 2000])
 async def test_record_holds_up_its_partition_when_the_window_of_the_group_is_full(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture, window: int
+    broker: MemoryBroker, caplog: pytest.LogCaptureFixture, window: int
 ) -> None:
     broker.set_group_config("billing", {"share.partition.max.record.locks": window})
     broker.produce("orders", [b"record"] * 200, batch=10)

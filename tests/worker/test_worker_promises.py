@@ -25,7 +25,6 @@ from sharecons.errors import AuthorizationError, ConfigurationError
 from sharecons.member import group_configs
 from sharecons.protocol.codes import Code
 from sharecons.testing import EmbeddedBroker, virtual_time
-from sharecons.testing.virtual_time import Backend
 from sharecons.worker.retry_topics import retry_headers
 from tests.waiting import until
 from tests.worker.memory import MemoryBroker
@@ -33,15 +32,8 @@ from tests.worker.working import Handled, new_worker, on_real_clock, settled, wo
 
 pytestmark = pytest.mark.anyio
 
-BROKERS = ("memory",)
-
 DEAD = DeadLetterQueue("orders.dead")
 TWICE = RetryPolicy(max_attempts=2, initial=0.05, maximum=0.05)
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 def origins(broker: MemoryBroker) -> list[Origin]:

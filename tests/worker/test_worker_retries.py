@@ -19,7 +19,6 @@ from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.errors import ConfigurationError
 from sharecons.net.io.event_loop import running_clock
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from sharecons.worker.machine import window
 from sharecons.worker.retry_topics import read_retry_state
 from tests.waiting import until
@@ -27,13 +26,6 @@ from tests.worker.memory import MemoryBroker
 from tests.worker.working import Handled, settled, working
 
 pytestmark = pytest.mark.anyio
-
-BROKERS = ("memory",)
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 WINDOW = "share.partition.max.record.locks"

@@ -14,7 +14,6 @@ from anyio import to_thread
 
 from sharecons import Record, Retry, ShareWorker
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
 from tests.worker.memory import MemoryBroker
 from tests.worker.working import (
@@ -26,13 +25,6 @@ from tests.worker.working import (
 )
 
 pytestmark = pytest.mark.anyio
-
-BROKERS = ("memory",)
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 async def deliveries(broker: MemoryBroker, count: int) -> Counter[int]:
