@@ -14,7 +14,7 @@ from sharecons.errors import BrokerError, ConsumerStateError
 from sharecons.testing import EmbeddedBroker
 from tests.waiting import until
 from tests.worker.memory import MemoryBroker
-from tests.worker.working import Handled, new_worker, settled
+from tests.worker.working import Handled, new_worker, on_asyncio, settled
 
 pytestmark = pytest.mark.anyio
 
@@ -119,11 +119,10 @@ async def test_cancelled_block_releases_its_records(broker: MemoryBroker) -> Non
     assert (1, 0) == (worker.stats.released, handled.running)
 
 
+@on_asyncio
 async def test_cancelled_task_of_asyncio_releases_the_records_of_its_block(
-    broker: MemoryBroker, anyio_backend_name: str
+    broker: MemoryBroker,
 ) -> None:
-    if anyio_backend_name != "asyncio":
-        pytest.skip("trio has no Task.cancel()")
     broker.produce("orders", [b"1"])
     handled = Handled(hang)
     worker = new_worker(broker, "orders", handled)

@@ -15,7 +15,7 @@ from sharecons.worker.blocked_loop import Block, BlockedLoop, Call
 from tests.waiting import until
 from tests.worker.memory import MemoryBroker
 from tests.worker.routes import route, working_routes
-from tests.worker.working import Handled, on_real_clock, settled, working
+from tests.worker.working import Handled, on_real_clock, process, settled, working
 
 pytestmark = pytest.mark.anyio
 
@@ -225,8 +225,7 @@ async def test_thread_of_a_plain_handler_does_not_block_the_event_loop(
     def handle(record: Record[Any, Any]) -> None:
         time.sleep(1.6)  # real time: the event loop runs meanwhile
 
-    async with working(broker, handle):
-        await until(lambda: settled(broker, 1))
+    await process(broker, handle, 1)
 
     assert [] == lines(caplog)
 

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from sharecons import Condition, HealthPolicy, Record, RetryPolicy, ShareWorker
+from sharecons import Condition, HealthPolicy, Record, RetryPolicy
 from sharecons.errors import ConfigurationError
 from sharecons.testing import EmbeddedBroker
 from sharecons.worker.loop_watch import LoopWatch
@@ -489,12 +489,6 @@ def test_invalid_policy_is_an_error_that_says_what_is_valid(
 ) -> None:
     with pytest.raises(ConfigurationError, match=message):
         HealthPolicy(**arguments)
-
-
-def test_policy_of_another_type_is_an_error() -> None:
-    health: Any = {"stuck_after": 1.0}
-    with pytest.raises(ConfigurationError, match="health must be a HealthPolicy, not"):
-        ShareWorker("orders", accept, group_id="billing", health=health)
 
 
 def test_condition_as_text_begins_with_its_name() -> None:

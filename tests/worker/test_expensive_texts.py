@@ -1,5 +1,6 @@
 """Texts that code of the application makes: once for each attempt, not in the loop."""
 
+import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -9,11 +10,10 @@ import anyio
 import pytest
 
 from sharecons import BatchHandler, DeadLetter, Record, RetryPolicy
-from sharecons.copies.dead_letter_headers import Origin, read_origin
 from tests.otel.recorded import Recorded
 from tests.waiting import until
 from tests.worker.memory import MemoryBroker
-from tests.worker.working import on_real_clock, settled, working
+from tests.worker.working import on_real_clock, origins, process, settled, working
 
 pytestmark = pytest.mark.anyio
 
@@ -32,12 +32,11 @@ class Conversions:
     def add(self, name: str) -> None:
         self.threads.setdefault(name, []).append(threading.current_thread())
 
-    def counts(self) -> dict[str, int]:
-        return {name: len(threads) for name, threads in self.threads.items()}
-
-    def in_loop(self) -> list[str]:
+    def check(self, counts: dict[str, int]) -> None:
+        """Check how often each was converted, and that none was in the loop."""
         loop = threading.current_thread()
-        return [name for name, each in self.threads.items() if loop in each]
+        assert [] == [name for name, each in self.threads.items() if loop in each]
+        assert counts == {name: len(each) for name, each in self.threads.items()}
 
 
 conversions = Conversions()
@@ -179,42 +178,27 @@ def lines() -> Iterator[list[str]]:
         logger.removeHandler(handler)
 
 
-def letters(broker: MemoryBroker) -> list[Origin]:
-    origins = [read_origin(each.headers) for each in broker.records("orders.dead")]
-    return [each for each in origins if each is not None]
-
-
-@pytest.mark.parametrize("make", FAILURES)
+@pytest.mark.parametrize(
+    ("wrap", "make"),
+    [
+        *itertools.product([raising], FAILURES),
+        *itertools.product([marking, raising_for_batch], [OwnTexts, group]),
+    ],
+)
 async def test_failure_is_converted_once_per_attempt_and_not_in_the_loop(
-    broker: MemoryBroker, lines: list[str], make: Callable[[], Exception]
+    broker: MemoryBroker, lines: list[str], wrap: Any, make: Callable[[], Exception]
 ) -> None:
     broker.produce("orders", [b"value-1"])
 
-    async with working(broker, raising(make), retry=POLICY, dead_letter="orders.dead"):
-        await until(lambda: settled(broker, 1))
+    await process(broker, wrap(make), 1, retry=POLICY, dead_letter="orders.dead")
 
-    assert [] == conversions.in_loop()
-    assert {"error": ATTEMPTS} == conversions.counts()
-    (letter,) = letters(broker)
+    conversions.check({"error": ATTEMPTS})
+    (letter,) = origins(broker)
     assert letter.traceback is not None
     assert TEXT in letter.traceback
     (line, _) = (each for each in lines if "record dead-lettered" in each)
     assert TEXT in line
-    assert "Traceback" in line
-
-
-@pytest.mark.parametrize("wrap", [marking, raising_for_batch])
-@pytest.mark.parametrize("make", [OwnTexts, group])
-async def test_failure_of_a_batch_is_converted_once_per_attempt_and_not_in_the_loop(
-    broker: MemoryBroker, wrap: Any, make: Callable[[], Exception]
-) -> None:
-    broker.produce("orders", [b"value-1"])
-
-    async with working(broker, wrap(make), retry=POLICY, dead_letter="orders.dead"):
-        await until(lambda: settled(broker, 1))
-
-    assert [] == conversions.in_loop()
-    assert {"error": ATTEMPTS} == conversions.counts()
+    assert wrap is marking or "Traceback" in line  # a marked one was not raised
 
 
 @on_real_clock
@@ -224,11 +208,9 @@ async def test_failure_in_a_thread_is_converted_once_per_attempt(
     broker.produce("orders", [b"value-1"])
 
     handler = raising_in_thread(OwnTexts)
-    async with working(broker, handler, retry=POLICY, dead_letter="orders.dead"):
-        await until(lambda: settled(broker, 1))
+    await process(broker, handler, 1, retry=POLICY, dead_letter="orders.dead")
 
-    assert [] == conversions.in_loop()
-    assert {"error": ATTEMPTS} == conversions.counts()
+    conversions.check({"error": ATTEMPTS})
 
 
 async def pass_through(attempt: Any, call_next: Any) -> None:
@@ -249,18 +231,17 @@ async def test_failure_within_middleware_and_a_span_is_converted_once_per_attemp
     broker.produce("orders", [b"value-1"])
     recorded = Recorded()
 
-    async with working(
+    await process(
         broker,
         raising(make),
+        1,
         retry=POLICY,
         dead_letter="orders.dead",
         middleware=[wrap_failure, pass_through],
         instrumentation=recorded.instrumentation,
-    ):
-        await until(lambda: settled(broker, 1))
+    )
 
-    assert [] == conversions.in_loop()
-    assert {"error": ATTEMPTS} == conversions.counts()
+    conversions.check({"error": ATTEMPTS})
     for span in recorded.named("process orders"):
         (event,) = span.events
         assert event.attributes
@@ -281,17 +262,16 @@ async def test_failure_of_middleware_is_converted_once_per_attempt(
     async def accept(record: Record[Any, Any]) -> None:
         pass
 
-    async with working(
+    await process(
         broker,
         accept,
+        1,
         retry=POLICY,
         middleware=[pass_through, fail],
         instrumentation=recorded.instrumentation,
-    ):
-        await until(lambda: settled(broker, 1))
+    )
 
-    assert [] == conversions.in_loop()
-    assert {"error": ATTEMPTS} == conversions.counts()
+    conversions.check({"error": ATTEMPTS})
     span, *_ = recorded.named("process orders")
     assert TEXT == span.status.description
 
@@ -305,18 +285,17 @@ async def test_failure_of_a_deserializer_is_converted_once_and_not_in_the_loop(
     def read(value: bytes) -> bytes:
         raise make()
 
-    async with working(
+    await process(
         broker,
         raising(OwnTexts),
+        1,
         value_deserializer=read,
         dead_letter="orders.dead",
         instrumentation=Recorded().instrumentation,
-    ):
-        await until(lambda: settled(broker, 1))
+    )
 
-    assert [] == conversions.in_loop()
-    assert {"error": 1} == conversions.counts()
-    (letter,) = letters(broker)
+    conversions.check({"error": 1})
+    (letter,) = origins(broker)
     assert TEXT in letter.reason
 
 
@@ -337,10 +316,9 @@ async def test_exception_that_is_raised_again_has_its_new_text(
         error.raised += 1
         raise error
 
-    async with working(broker, handle, retry=POLICY, dead_letter="orders.dead"):
-        await until(lambda: settled(broker, 1))
+    await process(broker, handle, 1, retry=POLICY, dead_letter="orders.dead")
 
-    (letter,) = letters(broker)
+    (letter,) = origins(broker)
     assert letter.reason.endswith(f"Changing: raised {ATTEMPTS} times")
 
 
@@ -358,19 +336,18 @@ async def test_decision_of_middleware_after_the_timeout_has_its_text(
         finally:
             raise OwnDecision
 
-    async with working(
+    await process(
         broker,
         hang,
+        1,
         retry=ONCE,
         timeout=1.0,
         middleware=[pass_through, refuse],
         dead_letter="orders.dead",
-    ):
-        await until(lambda: settled(broker, 1))
+    )
 
-    assert [] == conversions.in_loop()
-    assert {"error": 1} == conversions.counts()
-    (letter,) = letters(broker)
+    conversions.check({"error": 1})
+    (letter,) = origins(broker)
     assert f"OwnDecision: {TEXT}" == letter.reason
 
 
@@ -397,10 +374,9 @@ async def test_values_of_a_successful_call_are_not_converted(
     async def accept(record: Record[Any, Any]) -> None:
         pass
 
-    async with working(broker, accept, middleware=middleware, **DESERIALIZED):
-        await until(lambda: settled(broker, 3))
+    await process(broker, accept, 3, middleware=middleware, **DESERIALIZED)
 
-    assert {} == conversions.counts()
+    conversions.check({})
 
 
 @pytest.mark.parametrize("middleware", [[], [pass_through, wrap_failure]])
@@ -413,18 +389,17 @@ async def test_values_of_a_failed_call_are_converted_once_and_not_in_the_loop(
         value: Any = record.value
         raise ValueError(f"refused: <order {value.value.decode()}>")
 
-    async with working(
+    await process(
         broker,
         handle,
+        1,
         retry=ONCE,
         middleware=middleware,
         instrumentation=Recorded().instrumentation,
         **DESERIALIZED,
-    ):
-        await until(lambda: settled(broker, 1))
+    )
 
-    assert [] == conversions.in_loop()
-    assert parts == conversions.counts()
+    conversions.check(parts)
     assert any("the text quotes a record" in line for line in lines)
     assert not [line for line in lines if "<order value-0>" in line]
 
@@ -438,11 +413,9 @@ async def test_values_of_a_failed_batch_are_converted_once_and_not_in_the_loop(
         return [ValueError("refused"), None, OwnTexts()]
 
     handler = BatchHandler(write, max_records=3)
-    async with working(broker, handler, retry=ONCE, **DESERIALIZED):
-        await until(lambda: settled(broker, 3))
+    await process(broker, handler, 3, retry=ONCE, **DESERIALIZED)
 
-    assert [] == conversions.in_loop()
-    assert {**parts, "error": 1} == conversions.counts()
+    conversions.check({**parts, "error": 1})
 
 
 async def test_on_outcome_that_fails_is_logged_without_a_conversion_in_the_loop(
@@ -456,11 +429,9 @@ async def test_on_outcome_that_fails_is_logged_without_a_conversion_in_the_loop(
     async def accept(record: Record[Any, Any]) -> None:
         pass
 
-    async with working(broker, accept, on_outcome=fail, **DESERIALIZED):
-        await until(lambda: settled(broker, 1))
+    await process(broker, accept, 1, on_outcome=fail, **DESERIALIZED)
 
-    assert [] == conversions.in_loop()
-    assert {**parts, "error": 1} == conversions.counts()
+    conversions.check({**parts, "error": 1})
     assert any("on_outcome failed" in line and TEXT in line for line in lines)
 
 
@@ -476,11 +447,9 @@ async def test_failure_of_a_retry_policy_is_converted_once_and_not_in_the_loop(
 
     policy = RaisingPolicy(max_attempts=1)
     handler = raising(lambda: ValueError("bad"))
-    async with working(broker, handler, retry=policy):
-        await until(lambda: settled(broker, 1))
+    await process(broker, handler, 1, retry=policy)
 
-    assert [] == conversions.in_loop()
-    assert {"error": 1} == conversions.counts()
+    conversions.check({"error": 1})
     assert any(f"deciding about it raised OwnTexts: {TEXT}" in line for line in lines)
 
 
@@ -518,10 +487,9 @@ async def test_other_records_are_processed_while_a_slow_text_is_made(
         await until(slow.began.is_set)
         slow.ready.set()
 
-    async with working(broker, handle, retry=ONCE, dead_letter="orders.dead"):
-        await until(lambda: settled(broker, 2))
+    await process(broker, handle, 2, retry=ONCE, dead_letter="orders.dead")
 
-    (letter,) = letters(broker)
+    (letter,) = origins(broker)
     assert f"failed after 1 attempt: Slow: {TEXT}" == letter.reason
 
 
@@ -537,7 +505,7 @@ async def test_text_that_is_never_made_is_replaced_after_the_limit(
         await until(lambda: settled(broker, 6), within=60.0)
         assert 6 == worker.stats.dead_lettered
 
-    for letter in letters(broker):
+    for letter in origins(broker):
         assert letter.reason.startswith("failed after 1 attempt: Slow: <Slow: ")
         assert TEXT not in f"{letter}"
     (line, _) = (
@@ -562,16 +530,17 @@ async def test_text_is_not_logged_if_its_record_has_no_text_after_the_limit(
     broker.produce("orders", [b"value-1"])
 
     handler = raising(lambda: ValueError(TEXT))
-    async with working(
+    await process(
         broker,
         handler,
+        1,
+        within=60.0,
         retry=ONCE,
         dead_letter="orders.dead",
         value_deserializer=SlowOrder,
-    ):
-        await until(lambda: settled(broker, 1), within=60.0)
+    )
 
-    (letter,) = letters(broker)
+    (letter,) = origins(broker)
     assert f"failed after 1 attempt: ValueError: {TEXT}" == letter.reason
     assert any("record dead-lettered" in line for line in lines)
     assert not [line for line in lines if TEXT in line]

@@ -26,7 +26,7 @@ from sharecons.worker.outcomes import Rejected, RetryAfter
 from tests.guides import Guide
 from tests.waiting import until
 from tests.worker.memory import MemoryBroker
-from tests.worker.working import Handled, on_real_clock, settled, working
+from tests.worker.working import Handled, on_real_clock, process, settled, working
 
 GUIDE = Guide(
     "worker.md",
@@ -86,8 +86,7 @@ async def test_plain_function_is_a_handler(broker: MemoryBroker) -> None:
         "resize", download=lambda value: value, upload=uploaded.append
     )
 
-    async with working(broker, resize):
-        await until(lambda: settled(broker, 2))
+    await process(broker, resize, 2)
 
     assert [b"1", b"2"] == sorted(uploaded)
 
@@ -332,8 +331,7 @@ async def test_failed_handler_rolls_its_transaction_back(
             raise TimeoutError("slow")
 
     broker.produce("orders", [b"a"])
-    async with working(broker, fail_once, middleware=[transactions(Pool())]):
-        await until(lambda: settled(broker, 1))
+    await process(broker, fail_once, 1, middleware=[transactions(Pool())])
 
     assert ["roll back", "commit"] == steps
     assert [Connection, Connection] == [type(each) for each in connections]
@@ -362,8 +360,7 @@ async def test_outcomes_are_counted(broker: MemoryBroker) -> None:
             raise error
 
     broker.produce("orders", [b"a"])
-    async with working(broker, fail_once, on_outcome=count_outcome):
-        await until(lambda: settled(broker, 1))
+    await process(broker, fail_once, 1, on_outcome=count_outcome)
 
     assert {("orders", "RetryAfter"): 1, ("orders", "Accepted"): 1} == counts
     assert ([error], 2) == (reported, len(seconds))

@@ -394,41 +394,6 @@ def test_handler_is_checked_for_one_argument(handler: Any, problem: Any) -> None
         handler_call(handler)
 
 
-def test_class_as_a_handler_is_rejected() -> None:
-    with pytest.raises(ConfigurationError, match="pass an instance of it"):
-        handler_call(Generating)
-
-
-@pytest.mark.parametrize(
-    "handler",
-    [
-        lambda record: generate(record),
-        lambda record: generate_plainly(record),
-        lambda record: (each for each in record),
-    ],
-)
-async def test_handler_that_returns_a_generator_has_failed(handler: Any) -> None:
-    async def handle(record: str) -> object:
-        return handler(record)
-
-    for each in (handler, handle):
-        (error,) = await errors_of(each, ["a"])
-        assert isinstance(error, TypeError)
-        assert "generator instead of awaiting it or iterating over it" in str(error)
-
-
-async def test_handler_that_returns_a_coroutine_has_failed() -> None:
-    async def charge(record: str) -> None:
-        raise AssertionError("it is never awaited")
-
-    async def handle(record: str) -> object:
-        return charge(record)  # `await` is missing
-
-    (error,) = await errors_of(handle, ["a"])
-
-    assert isinstance(error, TypeError)
-
-
 async def never_awaited() -> None:
     raise AssertionError("it is never awaited")
 
@@ -449,6 +414,9 @@ def failed_future() -> "concurrent.futures.Future[None]":
         (lambda: (never_awaited(),), "tuple of coroutines"),
         (lambda: {concurrent.futures.Future()}, "set of Futures"),
         (lambda: [generate_plainly("a")], "list of generators"),
+        (lambda: generate("a"), "async_generator"),
+        (lambda: generate_plainly("a"), "generator"),
+        (lambda: (each for each in ["a"]), "generator"),
         (lambda: map(len, ["a"]), "map"),
         (lambda: filter(len, ["a"]), "filter"),
         (lambda: zip(["a"], map(len, ["a"]), strict=True), "zip"),
@@ -465,6 +433,15 @@ async def test_handler_that_returns_what_has_not_run_has_failed(
         (error,) = await errors_of(each, ["a"])
         assert isinstance(error, TypeError)
         assert f"the handler returned a {name} instead of" in str(error)
+
+
+async def test_handler_that_returns_a_coroutine_has_failed() -> None:
+    async def handle(record: str) -> object:
+        return never_awaited()  # `await` is missing
+
+    (error,) = await errors_of(handle, ["a"])
+
+    assert isinstance(error, TypeError)
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
@@ -561,7 +538,12 @@ def test_only_records_of_a_batch_can_be_marked() -> None:
     [
         (lambda: handler_call(3), "handler must be a function with a record"),
         (lambda: BatchHandler("x"), "handler must be a function"),  # type: ignore[arg-type]
+        (lambda: handler_call("x"), "handler must be a function with a record"),
+        (lambda: handler_call(Generating), "is a class: pass an instance of it"),
+        (lambda: BatchHandler(Generating), "is a class: pass an instance of it"),
         (lambda: BatchHandler(print, max_records=0), "max_records must be"),
+        (lambda: BatchHandler(print, max_records="5"), "max_records must be a whole"),  # type: ignore[arg-type]
+        (lambda: BatchHandler(print, max_wait=None), "max_wait must be a number"),  # type: ignore[arg-type]
         (lambda: BatchHandler(print, max_wait=-1), "max_wait must be"),
     ],
 )

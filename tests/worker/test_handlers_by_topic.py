@@ -7,9 +7,7 @@ import anyio
 import pytest
 
 from sharecons import (
-    DeadLetter,
     Handler,
-    HandlerBatch,
     Record,
     RetryPolicy,
 )
@@ -105,30 +103,6 @@ async def test_setting_that_a_handler_does_not_have_comes_from_the_worker(
     assert 2 == len(topics.records("orders.dead"))
 
 
-async def test_decorated_functions_handle_records_and_batches(
-    topics: MemoryBroker,
-) -> None:
-    topics.produce("orders", [b"1", b"2"])
-    topics.produce("refunds", [b"3", b"4"])
-    sizes: list[int] = []
-    handled: list[Any] = []
-    worker = new_worker(topics)
-
-    @worker.handler("orders", max_records=10, max_wait=0.5)
-    async def write(batch: HandlerBatch[bytes, bytes]) -> None:
-        sizes.append(len(batch))
-
-    @worker.handler("refunds")
-    async def on_refund(record: Record[bytes, bytes]) -> None:
-        handled.append(record.value)
-
-    async with worker:
-        await until(lambda: worker.stats.accepted == 4)
-
-    assert [2] == sizes
-    assert [b"3", b"4"] == sorted(handled)
-
-
 async def test_stop_on_error_of_one_handler_ends_the_worker(
     topics: MemoryBroker,
 ) -> None:
@@ -188,24 +162,3 @@ async def test_worker_that_stops_processes_what_it_has_fetched_of_paused_topics(
     assert (accepted + withheld, 0) == (worker.stats.accepted, worker.stats.released)
     with pytest.raises(ConsumerStateError, match="the worker does not run"):
         worker.resume("orders")
-
-
-async def test_handler_that_decides_for_itself_writes_to_its_own_dead_letters(
-    topics: MemoryBroker,
-) -> None:
-    async def decline(record: Record[Any, Any]) -> None:
-        raise DeadLetter("declined")
-
-    topics.produce("refunds", [b"1"])
-    worker = new_worker(
-        topics,
-        {"orders": charge, "refunds": Handler(decline, dead_letter="refunds.dead")},
-        dead_letter="orders.dead",
-    )
-    async with worker:
-        await until(lambda: worker.stats.dead_lettered == 1)
-
-    assert (0, 1) == (
-        len(topics.records("orders.dead")),
-        len(topics.records("refunds.dead")),
-    )

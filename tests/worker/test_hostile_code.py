@@ -16,7 +16,6 @@ from sharecons import (
     Retry,
     RetryPolicy,
 )
-from sharecons.copies.dead_letter_headers import read_origin
 from tests.hostile import (
     Invalid,
     NoAttributes,
@@ -28,15 +27,21 @@ from tests.hostile import (
     nested_groups,
     no_name,
 )
-from tests.waiting import until
 from tests.worker.memory import MemoryBroker
-from tests.worker.working import QUICK, Handled, settled, working
+from tests.worker.working import QUICK, Handled, origins, process
 
 pytestmark = pytest.mark.anyio
 
 DEAD = DeadLetterQueue("orders.dead")
 TWICE = RetryPolicy(max_attempts=2, initial=0.05, maximum=0.05)
 VALUES = [b"%d" % number for number in range(10)]
+
+
+@pytest.fixture
+def orders(broker: MemoryBroker) -> MemoryBroker:
+    """Return a broker with ten records."""
+    broker.produce("orders", VALUES)
+    return broker
 
 
 def failing_at(
@@ -71,17 +76,12 @@ class Falsy(Exception):
     ],
 )
 async def test_hostile_exception_is_one_dead_letter_and_the_worker_goes_on(
-    broker: MemoryBroker, make: Callable[[], BaseException], reason: str
+    orders: MemoryBroker, make: Callable[[], BaseException], reason: str
 ) -> None:
-    broker.produce("orders", VALUES)
-
     handler = failing_at(3, make)
-    async with working(broker, handler, retry=TWICE, dead_letter=DEAD) as worker:
-        await until(lambda: settled(broker, 10))
+    worker = await process(orders, handler, 10, retry=TWICE, dead_letter=DEAD)
 
-    (letter,) = broker.records("orders.dead")
-    origin = read_origin(letter.headers)
-    assert origin is not None
+    (origin,) = origins(orders)
     assert origin.reason.startswith(reason)
     assert (9, 0, 0) == (
         worker.stats.accepted,
@@ -92,12 +92,9 @@ async def test_hostile_exception_is_one_dead_letter_and_the_worker_goes_on(
 
 @pytest.mark.parametrize("make", [Unwanted, lambda: Reject(b"bytes")])  # type: ignore[arg-type]
 async def test_reject_without_init_or_text_rejects_one_record(
-    broker: MemoryBroker, make: Callable[[], BaseException]
+    orders: MemoryBroker, make: Callable[[], BaseException]
 ) -> None:
-    broker.produce("orders", VALUES)
-
-    async with working(broker, failing_at(3, make), dead_letter=DEAD) as worker:
-        await until(lambda: settled(broker, 10))
+    worker = await process(orders, failing_at(3, make), 10, dead_letter=DEAD)
 
     assert (9, 1) == (worker.stats.accepted, worker.stats.rejected)
 
@@ -110,8 +107,7 @@ async def test_decision_without_init_that_quotes_its_record_is_not_logged(
     async def handle(record: Record[Any, Any]) -> None:
         raise Invalid(f"no {record.value.decode()}")
 
-    async with working(broker, handle, dead_letter=DEAD) as worker:
-        await until(lambda: settled(broker, 1))
+    worker = await process(broker, handle, 1, dead_letter=DEAD)
 
     assert 1 == worker.stats.dead_lettered
     assert "record dead-lettered" in caplog.text
@@ -120,18 +116,15 @@ async def test_decision_without_init_that_quotes_its_record_is_not_logged(
 
 @pytest.mark.parametrize("make", [Falsy, NoAttributes, no_name, nested_groups, Invalid])
 async def test_hostile_exception_in_a_batch_concerns_one_record(
-    broker: MemoryBroker, make: Callable[[], Exception]
+    orders: MemoryBroker, make: Callable[[], Exception]
 ) -> None:
-    broker.produce("orders", VALUES)
-
     async def write(batch: Any) -> None:
         for record in batch:
             if record.value == b"3":
                 batch.fail(record, make())
 
     handler = BatchHandler(write, max_records=10)
-    async with working(broker, handler, retry=TWICE, dead_letter=DEAD) as worker:
-        await until(lambda: settled(broker, 10))
+    worker = await process(orders, handler, 10, retry=TWICE, dead_letter=DEAD)
 
     assert (9, 1) == (worker.stats.accepted, worker.stats.dead_lettered)
 
@@ -140,23 +133,22 @@ async def test_hostile_exception_in_a_batch_concerns_one_record(
     "make", [NoAttributes, no_name, nested_groups, Invalid, NoText]
 )
 async def test_hostile_exception_passes_through_middleware(
-    broker: MemoryBroker, make: Callable[[], Exception]
+    orders: MemoryBroker, make: Callable[[], Exception]
 ) -> None:
-    broker.produce("orders", VALUES)
     outcomes: list[Any] = []
 
     async def watch(attempt: Any, call_next: Any) -> None:
         await call_next()
 
-    async with working(
-        broker,
+    worker = await process(
+        orders,
         failing_at(3, make),
+        10,
         retry=TWICE,
         dead_letter=DEAD,
         middleware=[watch],
         on_outcome=outcomes.append,
-    ) as worker:
-        await until(lambda: settled(broker, 10))
+    )
 
     assert (9, 1) == (worker.stats.accepted, worker.stats.dead_lettered)
     assert len(outcomes) >= 10
@@ -164,20 +156,19 @@ async def test_hostile_exception_passes_through_middleware(
 
 @pytest.mark.parametrize("make", [NoAttributes, no_name, nested_groups, NoText])
 async def test_hostile_exception_of_a_deserializer_is_one_dead_letter(
-    broker: MemoryBroker, make: Callable[[], Exception]
+    orders: MemoryBroker, make: Callable[[], Exception]
 ) -> None:
-    broker.produce("orders", VALUES)
-
     def read(value: bytes) -> bytes:
         if value == b"3":
             raise make()
         return value
 
-    async with working(
-        broker, Handled(), value_deserializer=read, dead_letter=DEAD
-    ) as worker:
-        await until(lambda: settled(broker, 10))
+    worker = await process(
+        orders, Handled(), 10, value_deserializer=read, dead_letter=DEAD
+    )
 
+    (origin,) = origins(orders)
+    assert make is not NoText or "NoText: its text raised " in origin.reason
     assert (9, 1) == (worker.stats.accepted, worker.stats.dead_lettered)
 
 
@@ -185,17 +176,14 @@ async def test_hostile_exception_of_a_deserializer_is_one_dead_letter(
     "make", [asyncio.CancelledError, GeneratorExit, NoAttributes, NoText]
 )
 async def test_on_outcome_that_raises_does_not_end_the_worker(
-    broker: MemoryBroker,
+    orders: MemoryBroker,
     caplog: pytest.LogCaptureFixture,
     make: Callable[[], BaseException],
 ) -> None:
-    broker.produce("orders", VALUES)
-
     def fail(event: Any) -> None:
         raise make()
 
-    async with working(broker, Handled(), on_outcome=fail) as worker:
-        await until(lambda: settled(broker, 10))
+    worker = await process(orders, Handled(), 10, on_outcome=fail)
 
     assert 10 == worker.stats.accepted
     assert "on_outcome failed" in caplog.text
@@ -222,16 +210,14 @@ def sharecons_logger() -> Iterator[logging.Logger]:
     "make", [RuntimeError, RecursionError, asyncio.CancelledError, NoAttributes, NoText]
 )
 async def test_logging_handler_that_raises_does_not_end_the_worker(
-    broker: MemoryBroker,
+    orders: MemoryBroker,
     sharecons_logger: logging.Logger,
     make: Callable[[], BaseException],
 ) -> None:
-    broker.produce("orders", VALUES)
     sharecons_logger.addHandler(RaisingHandler(make))
 
     handler = failing_at(3, lambda: ValueError("bad"))
-    async with working(broker, handler, retry=TWICE, dead_letter=DEAD) as worker:
-        await until(lambda: settled(broker, 10))
+    worker = await process(orders, handler, 10, retry=TWICE, dead_letter=DEAD)
 
     assert (9, 1) == (worker.stats.accepted, worker.stats.dead_lettered)
 
@@ -242,18 +228,13 @@ class RaisingPolicy(RetryPolicy):
 
 
 async def test_retry_policy_that_raises_is_replaced_by_the_default_one(
-    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
+    orders: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broker.produce("orders", VALUES)
-
     handler = failing_at(3, lambda: ValueError("bad"))
     policy = RaisingPolicy(max_attempts=2)
-    async with working(broker, handler, retry=policy, dead_letter=DEAD) as worker:
-        await until(lambda: settled(broker, 10))
+    worker = await process(orders, handler, 10, retry=policy, dead_letter=DEAD)
 
-    (letter,) = broker.records("orders.dead")
-    origin = read_origin(letter.headers)
-    assert origin is not None
+    (origin,) = origins(orders)
     assert origin.reason.endswith(
         "ValueError; deciding about it raised ValueError: no policy"
     )
@@ -274,10 +255,8 @@ def uninspectable(kind: type[BaseException]) -> object:
 @pytest.mark.parametrize("in_thread", [False, True])
 @pytest.mark.parametrize("kind", RAISED)
 async def test_result_that_cannot_be_inspected_fails_one_record(
-    broker: MemoryBroker, kind: type[BaseException], in_thread: bool
+    orders: MemoryBroker, kind: type[BaseException], in_thread: bool
 ) -> None:
-    broker.produce("orders", VALUES)
-
     def handle(record: Record[Any, Any]) -> Any:
         return uninspectable(kind) if record.value == b"3" else None
 
@@ -285,13 +264,10 @@ async def test_result_that_cannot_be_inspected_fails_one_record(
         return handle(record)
 
     handler = handle if in_thread else handle_async
-    async with working(broker, handler, dead_letter=DEAD, retry=QUICK) as worker:
-        await until(lambda: settled(broker, 10))
+    worker = await process(orders, handler, 10, dead_letter=DEAD, retry=QUICK)
 
     assert (9, 1) == (worker.stats.accepted, worker.stats.dead_lettered)
-    (letter,) = broker.records("orders.dead")
-    origin = read_origin(letter.headers)
-    assert origin is not None
+    (origin,) = origins(orders)
     assert f"inspecting it raised {kind.__name__}" in origin.reason
 
 
@@ -330,37 +306,30 @@ async def test_results_of_a_batch_that_cannot_be_read_fail_its_records(
         return Results(len(batch), place, kind) if batch[0].value == b"1" else None
 
     handler = BatchHandler(write, max_records=1)
-    async with working(broker, handler, retry=QUICK, dead_letter=DEAD) as worker:
-        await until(lambda: settled(broker, 2))
+    worker = await process(broker, handler, 2, retry=QUICK, dead_letter=DEAD)
 
     assert (1, 1) == (worker.stats.accepted, worker.stats.dead_lettered)
 
 
-async def test_results_of_a_batch_are_read_once(broker: MemoryBroker) -> None:
-    broker.produce("orders", VALUES)
-
+async def test_results_of_a_batch_are_read_once(orders: MemoryBroker) -> None:
     async def write(batch: Any) -> Any:
         return Results(len(batch), "second reading", ValueError)
 
     handler = BatchHandler(write, max_records=10)
-    async with working(broker, handler, retry=QUICK, dead_letter=DEAD) as worker:
-        await until(lambda: settled(broker, 10))
+    worker = await process(orders, handler, 10, retry=QUICK, dead_letter=DEAD)
 
     assert 10 == worker.stats.accepted
 
 
 @pytest.mark.parametrize("kind", RAISED)
 async def test_result_of_middleware_that_cannot_be_inspected_is_ignored(
-    broker: MemoryBroker, kind: type[BaseException]
+    orders: MemoryBroker, kind: type[BaseException]
 ) -> None:
-    broker.produce("orders", VALUES)
-
     async def watch(attempt: Any, call_next: Any) -> Any:
         await call_next()
         return uninspectable(kind)
 
-    async with working(broker, Handled(), middleware=[watch]) as worker:
-        await until(lambda: settled(broker, 10))
+    worker = await process(orders, Handled(), 10, middleware=[watch])
 
     assert (10, 0) == (worker.stats.accepted, worker.stats.released)
 
@@ -381,30 +350,24 @@ class Nameless:
 
 
 async def test_on_outcome_whose_name_and_call_raise_does_not_end_the_worker(
-    broker: MemoryBroker,
+    orders: MemoryBroker,
 ) -> None:
-    broker.produce("orders", VALUES)
-
     def fail(event: Any) -> None:
         raise ValueError("bad")
 
-    async with working(broker, Handled(), on_outcome=Nameless(fail)) as worker:
-        await until(lambda: settled(broker, 10))
+    worker = await process(orders, Handled(), 10, on_outcome=Nameless(fail))
 
     assert 10 == worker.stats.accepted
 
 
 @pytest.mark.parametrize("kind", RAISED)
 async def test_on_outcome_whose_result_cannot_be_inspected_does_not_end_the_worker(
-    broker: MemoryBroker, kind: type[BaseException]
+    orders: MemoryBroker, kind: type[BaseException]
 ) -> None:
-    broker.produce("orders", VALUES)
-
     def observe(event: Any) -> Any:
         return uninspectable(kind)
 
-    async with working(broker, Handled(), on_outcome=observe) as worker:
-        await until(lambda: settled(broker, 10))
+    worker = await process(orders, Handled(), 10, on_outcome=observe)
 
     assert 10 == worker.stats.accepted
 
@@ -415,14 +378,11 @@ class StrangePolicy(RetryPolicy):
 
 
 async def test_retry_policy_that_returns_no_outcome_is_replaced_by_the_default_one(
-    broker: MemoryBroker,
+    orders: MemoryBroker,
 ) -> None:
-    broker.produce("orders", VALUES)
-
     handler = failing_at(3, lambda: ValueError("bad"))
     policy = StrangePolicy(max_attempts=2)
-    async with working(broker, handler, retry=policy, dead_letter=DEAD) as worker:
-        await until(lambda: settled(broker, 10))
+    worker = await process(orders, handler, 10, retry=policy, dead_letter=DEAD)
 
     assert (9, 1) == (worker.stats.accepted, worker.stats.dead_lettered)
 

@@ -10,11 +10,10 @@ import pytest
 from sharecons import DeadLetter, DeadLetterQueue, Record, RetryPolicy
 from sharecons.testing import EmbeddedBroker
 from tests.waiting import until
+from tests.worker.memory import MemoryBroker
 from tests.worker.working import settled, working
 
 pytestmark = pytest.mark.anyio
-
-BROKERS = ("embedded",)
 
 HOUR = 3600.0
 
@@ -57,17 +56,17 @@ async def accept(record: Record[Any, Any]) -> None:
 
 
 async def test_life_of_a_worker_is_seven_lines(
-    broker: EmbeddedBroker, lines: Lines
+    embedded: EmbeddedBroker, lines: Lines
 ) -> None:
-    broker.create_topic("refunds", partitions=1)
+    embedded.create_topic("refunds", partitions=1)
     dead = DeadLetterQueue("orders.dead")
-    async with working(broker, accept, dead_letter=dead, member_id="a") as worker:
+    async with working(embedded, accept, dead_letter=dead, member_id="a") as worker:
         await worker.assigned()
-        broker.produce("orders", [b"a", b"b"])
-        await until(lambda: settled(broker, 2))
-        broker.delete_topic("orders")
+        embedded.produce("orders", [b"a", b"b"])
+        await until(lambda: settled(embedded, 2))
+        embedded.delete_topic("orders")
         await until(lambda: not worker.assignment)
-        broker.create_topic("orders", partitions=2)
+        embedded.create_topic("orders", partitions=2)
         await until(lambda: len(worker.assignment) == 2)
         running = len(lines.texts)
 
@@ -92,10 +91,10 @@ async def test_life_of_a_worker_is_seven_lines(
 
 
 async def test_failure_of_the_start_is_named_at_the_end(
-    broker: EmbeddedBroker, lines: Lines
+    embedded: EmbeddedBroker, lines: Lines
 ) -> None:
     with pytest.raises(ExceptionGroup):
-        async with working(broker, accept, dead_letter="no.topic"):
+        async with working(embedded, accept, dead_letter="no.topic"):
             await anyio.sleep_forever()
 
     assert ["INFO worker starts", "INFO worker ended"] == begins(lines.texts)
@@ -104,7 +103,7 @@ async def test_failure_of_the_start_is_named_at_the_end(
 
 @pytest.mark.slow("the requests of a worker in an hour")
 async def test_broker_that_is_down_for_an_hour_is_ten_lines_and_one_when_it_is_back(
-    broker: EmbeddedBroker, lines: Lines
+    embedded: EmbeddedBroker, lines: Lines
 ) -> None:
     handled = 0
 
@@ -118,7 +117,7 @@ async def test_broker_that_is_down_for_an_hour_is_ten_lines_and_one_when_it_is_b
 
     policy = RetryPolicy(max_attempts=1)
     async with working(
-        broker,
+        embedded,
         fail_once,
         within=3 * HOUR,
         retry=policy,
@@ -126,15 +125,15 @@ async def test_broker_that_is_down_for_an_hour_is_ten_lines_and_one_when_it_is_b
         max_wait=10.0,
     ) as worker:
         await worker.assigned()
-        broker.produce("orders", [b"long"] * 5)
+        embedded.produce("orders", [b"long"] * 5)
         await until(lambda: handled == 5)
         lines.take()
-        broker.stop_broker(1)
+        embedded.stop_broker(1)
         await anyio.sleep(HOUR)
         during = lines.take()
-        broker.start_broker(1)
+        embedded.start_broker(1)
         await until(lambda: worker.connected, within=120.0, pause=1.0)
-        await until(lambda: settled(broker, 5), within=120.0, pause=1.0)
+        await until(lambda: settled(embedded, 5), within=120.0, pause=1.0)
         back = lines.take()
 
     assert 1 == begins(during).count("WARNING unreachable, retrying")
@@ -145,23 +144,22 @@ async def test_broker_that_is_down_for_an_hour_is_ten_lines_and_one_when_it_is_b
     assert ["INFO reachable again"] == others
 
 
-@pytest.mark.slow("the requests of a worker in ten minutes")
+@pytest.mark.slow("ten virtual minutes")
 async def test_dead_letters_that_cannot_be_written_are_one_problem(
-    broker: EmbeddedBroker, lines: Lines
+    broker: MemoryBroker, lines: Lines
 ) -> None:
     async def fail(record: Record[Any, Any]) -> None:
         raise DeadLetter("bad")
 
     broker.produce("orders", [b"bad"] * 5)
+    fault = broker.faults.on("Produce", times=None).refuse("INVALID_RECORD")
     async with working(
         broker, fail, within=HOUR, dead_letter="orders.dead", max_wait=10.0
     ) as worker:
-        with broker.faults.on("Produce", times=None).refuse(
-            "INVALID_RECORD", each=True
-        ):
-            await until(lambda: worker.stats.held == 5)
-            await anyio.sleep(600.0)
-            during = [line for line in lines.take() if "copies" in line]
+        await until(lambda: worker.stats.held == 5)
+        await anyio.sleep(600.0)
+        during = [line for line in lines.take() if "copies" in line]
+        fault.undo()
         await until(lambda: settled(broker, 5), within=120.0, pause=1.0)
         back = lines.take()
 

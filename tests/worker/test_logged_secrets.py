@@ -24,7 +24,7 @@ from sharecons import (
 from sharecons.errors import ConfigurationError, Error
 from sharecons.testing import EmbeddedBroker
 from tests.waiting import until
-from tests.worker.working import on_real_clock, settled, working
+from tests.worker.working import on_real_clock, process, working
 
 pytestmark = pytest.mark.anyio
 
@@ -181,8 +181,7 @@ async def test_handler_that_quotes_a_record_is_logged_without_its_text(
 ) -> None:
     produce(broker)
 
-    async with working(broker, handler, retry=ONCE, dead_letter=queue):
-        await until(lambda: settled(broker, 3))
+    await process(broker, handler, 3, retry=ONCE, dead_letter=queue)
 
     given_up = [text for text in output.texts if "record dead-lettered" in text]
     rejected = [text for text in output.texts if "record rejected" in text]
@@ -195,8 +194,7 @@ async def test_handler_that_quotes_a_value_view_is_logged_without_its_text(
 ) -> None:
     produce(broker)
 
-    async with working(broker, parse_view, retry=ONCE, values="memoryview"):
-        await until(lambda: settled(broker, 3))
+    await process(broker, parse_view, 3, retry=ONCE, values="memoryview")
 
     assert 3 == len([text for text in output.texts if "record rejected" in text])
     assert [] == output.quoting()
@@ -208,8 +206,7 @@ async def test_thread_that_quotes_a_record_is_logged_without_its_text(
 ) -> None:
     produce(broker)
 
-    async with working(broker, parse_in_thread, retry=ONCE):
-        await until(lambda: settled(broker, 3))
+    await process(broker, parse_in_thread, 3, retry=ONCE)
 
     assert 3 == len([text for text in output.texts if "attempt failed" in text])
     assert [] == output.quoting()
@@ -240,14 +237,14 @@ async def test_each_record_of_a_batch_that_fails_is_converted_to_text_once(
         return [ValueError(f"{number} in {batch[99].value}") for number in range(100)]
 
     handler = BatchHandler(write, max_records=100)
-    async with working(
+    await process(
         broker,
         handler,
+        100,
         value_deserializer=Counted,
         retry=ONCE,
         dead_letter=dead_letter,
-    ):
-        await until(lambda: settled(broker, 100))
+    )
 
     lines = [each for each in output.texts if "the text quotes a record" in each]
     assert len(lines) >= 100
@@ -276,8 +273,7 @@ async def test_undecodable_record_is_logged_without_the_text_of_the_deserializer
     produce(broker)
     options = {f"{part}_deserializer": deserializer, "on_deserialization_error": choice}
 
-    async with working(broker, parse_number, dead_letter="orders.dead", **options):
-        await until(lambda: settled(broker, 3))
+    await process(broker, parse_number, 3, dead_letter="orders.dead", **options)
 
     lines = [text for text in output.texts if f"{part} not deserialized: " in text]
     assert 3 == len(lines)
@@ -292,8 +288,7 @@ async def test_deserialized_value_that_a_handler_quotes_is_not_logged(
     async def refuse(record: Record[Any, Any]) -> None:
         raise ValueError(f"refused: {record.value}")
 
-    async with working(broker, refuse, retry=ONCE, value_deserializer=parse_or_none):
-        await until(lambda: settled(broker, 3))
+    await process(broker, refuse, 3, retry=ONCE, value_deserializer=parse_or_none)
 
     assert 3 == len([text for text in output.texts if "attempt failed" in text])
     assert [] == output.quoting()
@@ -307,8 +302,7 @@ async def test_text_that_quotes_no_record_is_logged_with_its_traceback(
     async def refuse(record: Record[Any, Any]) -> None:
         raise ValueError("no such customer")
 
-    async with working(broker, refuse, retry=ONCE):
-        await until(lambda: settled(broker, 3))
+    await process(broker, refuse, 3, retry=ONCE)
 
     failed, *_ = (text for text in output.texts if "attempt failed" in text)
     assert "error='ValueError: no such customer'" in failed
@@ -331,10 +325,9 @@ async def test_middleware_and_on_outcome_that_quote_a_record_are_not_logged(
     async def accept(record: Record[Any, Any]) -> None:
         await anyio.lowlevel.checkpoint()
 
-    async with working(
-        broker, accept, retry=ONCE, middleware=[wrap], on_outcome=on_outcome
-    ):
-        await until(lambda: settled(broker, 3))
+    await process(
+        broker, accept, 3, retry=ONCE, middleware=[wrap], on_outcome=on_outcome
+    )
 
     assert 3 <= len([text for text in output.texts if "on_outcome failed" in text])
     assert [] == output.quoting()
@@ -351,8 +344,7 @@ async def test_structlog_prints_no_local_variables_of_a_handler(
 
     structlog.configure()
     try:
-        async with working(broker, fail, retry=ONCE):
-            await until(lambda: settled(broker, 3))
+        await process(broker, fail, 3, retry=ONCE)
     finally:
         structlog.reset_defaults()
 

@@ -34,7 +34,7 @@ from sharecons.worker.outcomes import (
     RetryAfter,
 )
 from tests.worker.machine.simulated_worker import SimulatedWorker
-from tests.worker.working import on_real_clock
+from tests.worker.working import Handled, on_real_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -110,8 +110,30 @@ async def fail(record: Any) -> None:
     raise ERROR
 
 
+async def hang(record: Any) -> None:
+    await anyio.sleep_forever()
+
+
 async def pass_on(attempt: Any, call_next: Any) -> None:
     await call_next()
+
+
+async def commit(attempt: Any, call_next: Any) -> None:
+    """Fail after success."""
+    await call_next()
+    raise OTHER
+
+
+async def linger(attempt: Any, call_next: Any) -> None:
+    """Do not end after success."""
+    await call_next()
+    await anyio.sleep_forever()
+
+
+async def hide(attempt: Any, call_next: Any) -> None:
+    """Catch everything."""
+    with contextlib.suppress(BaseException):
+        await call_next()
 
 
 class Recording:
@@ -257,10 +279,6 @@ async def test_exception_of_the_handler_reaches_every_middleware() -> None:
 async def test_caught_exception_is_no_success() -> None:
     outer = Recording()
 
-    async def hide(attempt: Any, call_next: Any) -> None:
-        with contextlib.suppress(ValueError):
-            await call_next()
-
     assert retried(ERROR) == await outcome_of(fail, outer, hide)
     assert ERROR is outer.seen[1], "an outer transaction must roll back"
 
@@ -268,10 +286,6 @@ async def test_caught_exception_is_no_success() -> None:
 async def test_caught_decision_of_the_handler_is_kept() -> None:
     async def handle(record: Any) -> None:
         raise Reject("old")
-
-    async def hide(attempt: Any, call_next: Any) -> None:
-        with contextlib.suppress(Exception):
-            await call_next()
 
     assert Rejected("old") == await outcome_of(handle, hide)
 
@@ -323,26 +337,19 @@ async def test_exception_in_a_task_group_counts_as_the_handlers() -> None:
 async def test_decision_before_call_next_counts_without_the_handler(
     decision: Exception, outcome: RecordOutcome
 ) -> None:
-    called: list[Any] = []
-
-    async def handle(record: Any) -> None:
-        called.append(record)
+    handled = Handled()
 
     async def decide(attempt: Any, call_next: Any) -> None:
         raise decision
 
-    decided = await outcome_of(handle, decide, dead_letter="orders.dead")
+    decided = await outcome_of(handled, decide, dead_letter="orders.dead")
     if isinstance(decided, RetryAfter):
         decided = decided._replace(error=None)
 
-    assert (outcome, []) == (decided, called)
+    assert (outcome, []) == (decided, handled.calls)
 
 
 async def test_exception_of_middleware_stops_the_worker_with_stop_on_error() -> None:
-    async def commit(attempt: Any, call_next: Any) -> None:
-        await call_next()
-        raise OTHER
-
     attempted = Attempted(succeed, commit, stop_on_error=True)
     await attempted.outcomes()
 
@@ -359,10 +366,6 @@ async def test_falsy_exception_is_a_failure() -> None:
     async def handle(record: Any) -> None:
         raise error
 
-    async def hide(attempt: Any, call_next: Any) -> None:
-        with contextlib.suppress(FalsyError):
-            await call_next()
-
     assert retried(error) == await outcome_of(handle, pass_on, hide)
 
 
@@ -370,17 +373,14 @@ async def test_falsy_exception_is_a_failure() -> None:
 
 
 async def test_middleware_without_call_next_fails_the_attempt() -> None:
-    called: list[Any] = []
-
-    async def handle(record: Any) -> None:
-        called.append(record)
+    handled = Handled()
 
     async def forget(attempt: Any, call_next: Any) -> None:
         pass
 
-    error = error_of(await outcome_of(handle, pass_on, forget))
+    error = error_of(await outcome_of(handled, pass_on, forget))
 
-    assert [] == called
+    assert [] == handled.calls
     assert "forget has ended without `await call_next()`" in str(error)
     assert "raise Retry, Reject or DeadLetter" in str(error)
 
@@ -395,53 +395,43 @@ async def test_middleware_that_returns_call_next_unawaited_fails_the_attempt() -
 
 
 async def test_second_call_next_is_an_error_and_runs_nothing() -> None:
-    called: list[Any] = []
-
-    async def handle(record: Any) -> None:
-        called.append(record)
+    handled = Handled()
 
     async def twice(attempt: Any, call_next: Any) -> None:
         await call_next()
         await call_next()
 
-    error = error_of(await outcome_of(handle, twice))
+    error = error_of(await outcome_of(handled, twice))
 
-    assert 1 == len(called)
+    assert 1 == len(handled.calls)
     assert "call_next() was called twice" in str(error)
 
 
 async def test_second_call_next_after_a_failure_runs_nothing() -> None:
-    called: list[Any] = []
-
-    async def handle(record: Any) -> None:
-        called.append(record)
-        raise ERROR
+    handled = Handled(fail)
 
     async def again(attempt: Any, call_next: Any) -> None:
         for _ in range(3):
             with contextlib.suppress(ValueError, RuntimeError):
                 await call_next()
 
-    assert retried(ERROR) == await outcome_of(handle, again)
-    assert 1 == len(called)
+    assert retried(ERROR) == await outcome_of(handled, again)
+    assert 1 == len(handled.calls)
 
 
 async def test_call_next_after_the_middleware_has_ended_runs_nothing() -> None:
     kept: list[Any] = []
-    called: list[Any] = []
-
-    async def handle(record: Any) -> None:
-        called.append(record)
+    handled = Handled()
 
     async def keep(attempt: Any, call_next: Any) -> None:
         kept.append(call_next)
         raise Retry(after=1.0)
 
-    await outcome_of(handle, keep)
+    await outcome_of(handled, keep)
     with pytest.raises(RuntimeError, match="after its middleware had ended"):
         await kept[0]()
 
-    assert [] == called
+    assert [] == handled.calls
 
 
 async def test_middleware_that_ends_before_call_next_fails_after_the_handler() -> None:
@@ -547,10 +537,6 @@ async def test_returned_errors_of_a_batch_are_seen() -> None:
 
 
 async def test_exception_after_success_fails_the_records_that_had_succeeded() -> None:
-    async def commit(attempt: Any, call_next: Any) -> None:
-        await call_next()
-        raise OTHER
-
     handler = BatchHandler(fail_second)
     outcomes = await Attempted(handler, commit, records=3, retry=JITTER).outcomes()
 
@@ -572,26 +558,11 @@ async def test_batch_handler_that_returns_something_else_raises_in_call_next() -
     assert [recording.seen[1]] * 2 == [error_of(each) for each in outcomes]
 
 
-async def test_handler_that_returns_a_generator_raises_in_call_next() -> None:
-    recording = Recording()
-
-    async def handle(record: Any) -> Any:
-        return (each for each in ())
-
-    error = error_of(await outcome_of(handle, recording))
-
-    assert error is recording.seen[1]
-    assert "returned a generator instead of" in str(error)
-
-
 # Timeouts.
 
 
 async def test_timeout_in_the_handler_is_seen_as_an_outcome() -> None:
     recording = Recording()
-
-    async def hang(record: Any) -> None:
-        await anyio.sleep_forever()
 
     outcome = await outcome_of(hang, recording, timeout=2.0)
 
@@ -603,20 +574,13 @@ async def test_timeout_in_the_handler_is_seen_as_an_outcome() -> None:
 async def test_timeout_ends_in_middleware() -> None:
     outer = Recording()
 
-    async def commit(attempt: Any, call_next: Any) -> None:
-        await call_next()
-        await anyio.sleep_forever()
-
-    outcome = await outcome_of(succeed, outer, commit, timeout=2.0)
+    outcome = await outcome_of(succeed, outer, linger, timeout=2.0)
 
     assert "longer than its timeout of 2 s" in str(error_of(outcome))
     assert isinstance(error_of(outer.seen[2][0]), TimeoutError)
 
 
 async def test_decision_after_the_timeout_counts() -> None:
-    async def hang(record: Any) -> None:
-        await anyio.sleep_forever()
-
     async def decide(attempt: Any, call_next: Any) -> None:
         try:
             await call_next()
@@ -628,9 +592,6 @@ async def test_decision_after_the_timeout_counts() -> None:
 
 async def test_timeout_of_a_middleware_fails_the_attempt() -> None:
     outer = Recording()
-
-    async def hang(record: Any) -> None:
-        await anyio.sleep_forever()
 
     async def limit(attempt: Any, call_next: Any) -> None:
         with anyio.fail_after(1.0):
@@ -644,9 +605,6 @@ async def test_timeout_of_a_middleware_fails_the_attempt() -> None:
 
 async def test_handler_that_a_middleware_cancels_has_failed() -> None:
     outer = Recording()
-
-    async def hang(record: Any) -> None:
-        await anyio.sleep_forever()
 
     async def limit(attempt: Any, call_next: Any) -> None:
         with anyio.move_on_after(1.0):
@@ -682,10 +640,6 @@ async def cancelled_after(seconds: float) -> AsyncIterator[anyio.CancelScope]:
     assert scope.cancelled_caught, "the call was not cancelled"
 
 
-async def hang(record: Any) -> None:
-    await anyio.sleep_forever()
-
-
 async def test_cancelled_call_cancels_handler_and_middleware() -> None:
     recording = Recording()
 
@@ -699,12 +653,8 @@ async def test_cancelled_call_cancels_handler_and_middleware() -> None:
 async def test_cancelled_middleware_has_no_outcome() -> None:
     outer = Recording()
 
-    async def commit(attempt: Any, call_next: Any) -> None:
-        await call_next()
-        await anyio.sleep_forever()
-
     async with cancelled_after(1.0):
-        await outcome_of(succeed, outer, commit)
+        await outcome_of(succeed, outer, linger)
 
     assert [None] == outer.seen[2], "it would be processed again"
 
@@ -734,10 +684,6 @@ async def test_exception_of_a_cancelled_commit_does_not_hide_the_cancel() -> Non
 
 
 async def test_middleware_that_catches_a_cancel_does_not_hide_it() -> None:
-    async def hide(attempt: Any, call_next: Any) -> None:
-        with contextlib.suppress(BaseException):
-            await call_next()
-
     outer = Recording()
     async with cancelled_after(1.0):
         await outcome_of(hang, outer, hide)
@@ -746,10 +692,6 @@ async def test_middleware_that_catches_a_cancel_does_not_hide_it() -> None:
 
 
 async def test_middleware_that_catches_a_cancel_within_a_timeout_fails() -> None:
-    async def hide(attempt: Any, call_next: Any) -> None:
-        with contextlib.suppress(BaseException):
-            await call_next()
-
     outcome = await outcome_of(hang, hide, timeout=2.0)
 
     assert isinstance(error_of(outcome), TimeoutError)
@@ -793,10 +735,6 @@ async def test_call_in_another_task_ends_before_its_cancelled_middleware() -> No
 async def test_exit_of_the_program_is_not_hidden() -> None:
     async def leave(record: Any) -> None:
         raise SystemExit(3)
-
-    async def hide(attempt: Any, call_next: Any) -> None:
-        with contextlib.suppress(BaseException):
-            await call_next()
 
     with pytest.raises(SystemExit):
         await outcome_of(leave, hide)
@@ -864,10 +802,6 @@ async def test_handler_that_cancels_its_own_task_has_failed() -> None:
 async def test_middleware_that_hides_a_self_cancelled_handler_leaves_no_cancel() -> (
     None
 ):
-    async def hide(attempt: Any, call_next: Any) -> None:
-        with contextlib.suppress(BaseException):
-            await call_next()
-
     error = error_of(await outcome_of(cancel_itself, hide))
 
     assert "handler was cancelled, and the middleware" in str(error)

@@ -149,12 +149,15 @@ def test_delay_that_is_not_given_fits_the_other_one() -> None:
     [
         ({"max_attempts": 0}, "max_attempts must be between 1 and"),
         ({"max_attempts": 2.5}, "max_attempts must be a whole number"),
+        ({"max_attempts": "5"}, "max_attempts must be a whole number"),
+        ({"initial": "1s"}, "initial must be a number"),
         ({"initial": -1}, "initial must be between"),
         (
             {"initial": 61, "maximum": 60},
             r"initial \(61 s\) must not be above maximum \(60 s\)",
         ),
         ({"by_exception": [OSError]}, "by_exception must be a mapping"),
+        ({"by_exception": None}, "by_exception must be a mapping"),
         ({"maximum": float("nan")}, "maximum must be between"),
         ({"multiplier": 0.5}, "multiplier must be between"),
         ({"jitter": 2}, "jitter must be between"),

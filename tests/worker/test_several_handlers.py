@@ -8,10 +8,8 @@ import anyio
 import pytest
 
 from sharecons import Handler, Record, Retry, RetryTopic
-from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.net.io.event_loop import running_clock
 from sharecons.worker.machine import window
-from sharecons.worker.machine.topic_settings import WITHOUT_HANDLER
 from tests.waiting import until
 from tests.worker.memory import MemoryBroker
 from tests.worker.routes import route, working_routes
@@ -125,29 +123,3 @@ async def test_record_of_a_retry_topic_returns_to_its_handler(
         ("refunds", other): 1,
     }
     assert expected == Counter(calls)
-
-
-async def test_record_without_an_origin_in_a_shared_retry_topic_is_a_dead_letter(
-    broker: MemoryBroker,
-) -> None:
-    """It must not reach the wrong handler, and must not be lost."""
-    create(broker, "invoices", "refunds", "later", "dead")
-    topics = [RetryTopic("later", 0.5)]
-    handled: list[bytes] = []
-
-    async def handle(record: Record[Any, Any]) -> None:
-        handled.append(record.value)
-
-    routes = {
-        "invoices": route(handle, retry_topics=topics),
-        "refunds": route(handle, retry_topics=topics, dead_letter="dead"),
-    }
-    broker.produce("later", [b"unknown"])
-    async with working_routes(broker, routes) as worker:
-        await until(lambda: worker.stats.dead_lettered == 1)
-
-    (letter,) = broker.records("dead")
-    origin = read_origin(letter.headers)
-    assert origin is not None
-    assert ("later", WITHOUT_HANDLER) == (origin.topic, origin.reason)
-    assert [] == handled

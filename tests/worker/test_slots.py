@@ -7,10 +7,10 @@ import anyio
 import pytest
 
 from sharecons.net.io.event_loop import running_clock
-from sharecons.testing import virtual_time
 from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.slots import CallSlots
 from tests.waiting import until
+from tests.worker.working import on_asyncio
 
 pytestmark = pytest.mark.anyio
 
@@ -98,9 +98,7 @@ async def test_slot_of_a_lost_call_is_replaced() -> None:
     assert [2] == calls.ended
 
 
-@pytest.mark.parametrize(
-    "virtual_clock", [virtual_time.backend("asyncio")], ids=["asyncio"]
-)
+@on_asyncio
 async def test_call_that_cancels_its_task_as_it_ends_does_not_cancel_the_next() -> None:
     numbers = iter(range(10))
 
@@ -115,9 +113,7 @@ async def test_call_that_cancels_its_task_as_it_ends_does_not_cancel_the_next() 
     assert 5 == await started_slots(handle, limit=1)
 
 
-@pytest.mark.parametrize(
-    "virtual_clock", [virtual_time.backend("asyncio")], ids=["asyncio"]
-)
+@on_asyncio
 @pytest.mark.parametrize("catches", [False, True])
 async def test_call_that_cancels_its_task_as_it_is_cancelled_ends_only_its_slot(
     catches: bool,

@@ -1,18 +1,17 @@
 """Topics that a worker needs, looked at before the first record is taken."""
 
-from collections.abc import Callable
 from typing import Any
 
 import anyio
 import pytest
 
-from sharecons import DeadLetter, Record, RetryTopic, ShareWorker
+from sharecons import DeadLetter, Record, RetryTopic
 from sharecons.config.not_given import NOT_GIVEN
 from sharecons.errors import AuthorizationError, BrokerError, ConfigurationError
 from sharecons.testing import EmbeddedBroker
 from tests.waiting import until
 from tests.worker.routes import route, working_routes
-from tests.worker.working import Handled, new_worker, settled, working
+from tests.worker.working import Handled, new_worker, process, settled, working
 
 pytestmark = pytest.mark.anyio
 
@@ -38,8 +37,8 @@ async def start_error(
     return caught.value
 
 
-def forbid(broker: EmbeddedBroker, *denied: tuple[str, str]) -> Callable[[], None]:
-    """Deny operations on topics, or all ("*"); return a function that allows them."""
+def forbid(broker: EmbeddedBroker, *denied: tuple[str, str]) -> None:
+    """Deny operations on topics, or all ("*")."""
     access = broker.cluster.authorizer
     denies = access.denies
 
@@ -48,61 +47,38 @@ def forbid(broker: EmbeddedBroker, *denied: tuple[str, str]) -> Callable[[], Non
         return bool(wanted & {*denied}) or denies(operation, kind, name)
 
     access.denies = denies_more  # type: ignore[method-assign]
-    return lambda: setattr(access, "denies", denies)
+
+
+def replace(broker: EmbeddedBroker, name: str, **options: Any) -> None:
+    """Delete a topic, and create it with these options."""
+    broker.delete_topic(name)
+    broker.create_topic(name, **options)
 
 
 # Retry topics and the offset reset.
 
 
+@pytest.mark.parametrize(
+    ("config", "reset", "denied"),
+    [
+        ({RESET: "latest"}, NOT_GIVEN, []),
+        ({}, None, []),
+        ({}, NOT_GIVEN, [("ALTER_CONFIGS", "billing")]),
+    ],
+    ids=["latest", "left unchanged", "no right to set it"],
+)
 async def test_retry_topics_of_a_group_that_starts_at_the_end_are_an_error(
-    broker: EmbeddedBroker,
+    broker: EmbeddedBroker, config: Any, reset: Any, denied: Any
 ) -> None:
-    broker.set_group_config("billing", {RESET: "latest"})
+    broker.set_group_config("billing", config)
+    forbid(broker, *denied)
 
-    error = await start_error(broker, retry_topics=RETRY)
+    error = await start_error(broker, reset, retry_topics=RETRY)
 
     assert isinstance(error, ConfigurationError)
     assert 'pass auto_offset_reset="earliest"' in str(error)
     command = f"sharecons groups configure billing --set {RESET}=earliest"
     assert command in str(error)
-
-
-async def test_retry_topics_of_a_group_that_is_left_unchanged_are_an_error(
-    broker: EmbeddedBroker,
-) -> None:
-    error = await start_error(broker, None, retry_topics=RETRY)
-
-    assert isinstance(error, ConfigurationError)
-
-
-async def test_retry_topics_without_the_right_to_set_the_reset_are_an_error(
-    broker: EmbeddedBroker,
-) -> None:
-    forbid(broker, ("ALTER_CONFIGS", "billing"))
-
-    error = await start_error(broker, retry_topics=RETRY)
-
-    assert isinstance(error, ConfigurationError)
-
-
-def test_retry_topics_with_a_reset_of_latest_are_an_error_of_the_constructor() -> None:
-    with pytest.raises(ConfigurationError, match="cannot be combined with retry_topi"):
-        ShareWorker(
-            "orders",
-            Handled(),
-            group_id="billing",
-            auto_offset_reset="latest",
-            retry_topics=RETRY,
-        )
-
-
-async def test_latest_without_retry_topics_is_accepted(broker: EmbeddedBroker) -> None:
-    handled = Handled()
-    async with working(broker, handled, auto_offset_reset="latest") as worker:
-        await until(lambda: bool(worker.assignment))
-        await anyio.sleep(1.0)
-        broker.produce("orders", [b"late"])
-        await until(lambda: handled.calls == [b"late"])
 
 
 async def test_config_that_cannot_be_read_is_one_warning_and_the_worker_goes_on(
@@ -129,8 +105,7 @@ async def test_config_that_cannot_be_read_is_one_warning_and_the_worker_goes_on(
 async def test_missing_topics_are_one_error_with_the_commands_that_create_them(
     broker: EmbeddedBroker,
 ) -> None:
-    broker.delete_topic("orders")
-    broker.create_topic("orders", partitions=3, config={"retention.ms": 7200000})
+    replace(broker, "orders", partitions=3, config={"retention.ms": 7200000})
     broker.delete_topic("orders.dead")
     broker.delete_topic("orders.retry")
 
@@ -190,27 +165,14 @@ async def test_right_to_read_the_dead_letter_topic_is_not_needed(
 ) -> None:
     forbid(broker, ("READ", "orders.dead"))
     broker.produce("orders", [b"1"])
-    async with working(broker, Handled(), dead_letter="orders.dead"):
-        await until(lambda: settled(broker, 1))
-
-
-@pytest.mark.parametrize("name", ["orders.dead", "orders.retry"])
-async def test_topic_that_takes_smaller_records_is_an_error(
-    broker: EmbeddedBroker, name: str
-) -> None:
-    broker.delete_topic(name)
-    broker.create_topic(name, config={"max.message.bytes": 1000})
-
-    error = await start_error(broker, **TOPICS)
-
-    assert isinstance(error, ConfigurationError)
-    assert f"topic {name!r} has max.message.bytes=1000, less than" in str(error)
-    assert f"--topic {name} --add-config max.message.bytes=1064972" in str(error)
+    await process(broker, Handled(), 1, dead_letter="orders.dead")
 
 
 @pytest.mark.parametrize(
     ("name", "config", "text"),
     [
+        ("orders.dead", {"max.message.bytes": 1000}, "=1000, less than"),
+        ("orders.retry", {"max.message.bytes": 1000}, "=1000, less than"),
         ("orders.dead", {"cleanup.policy": "compact"}, "cleanup.policy=compact, which"),
         ("orders.retry", {"cleanup.policy": "compact,delete"}, "which removes copies"),
         ("orders.retry", {"retention.ms": 8000}, "retention.ms=8000, which removes"),
@@ -221,8 +183,7 @@ async def test_topic_that_takes_smaller_records_is_an_error(
 async def test_topic_that_loses_copies_is_an_error_with_a_command(
     broker: EmbeddedBroker, name: str, config: dict[str, str | int], text: str
 ) -> None:
-    broker.delete_topic(name)
-    broker.create_topic(name, config=config)
+    replace(broker, name, config=config)
 
     error = await start_error(broker, **TOPICS)
 
@@ -235,8 +196,7 @@ async def test_topic_that_loses_copies_is_an_error_with_a_command(
 async def test_topic_with_less_retention_than_its_source_is_one_warning(
     broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broker.delete_topic("orders.retry")
-    broker.create_topic("orders.retry", config={"retention.ms": 3_600_000})
+    replace(broker, "orders.retry", config={"retention.ms": 3_600_000})
     async with working(broker, Handled(), retry=None, **TOPICS) as worker:
         await until(lambda: bool(worker.assignment))
 
@@ -250,8 +210,7 @@ async def test_configs_of_topics_that_cannot_be_read_are_no_error(
     forbid(broker, ("DESCRIBE_CONFIGS", "orders"), ("DESCRIBE_CONFIGS", "orders.dead"))
     broker.produce("orders", [b"1"])
     with caplog.at_level("INFO"):
-        async with working(broker, Handled(), dead_letter="orders.dead"):
-            await until(lambda: settled(broker, 1))
+        await process(broker, Handled(), 1, dead_letter="orders.dead")
 
     (line,) = (each for each in caplog.records if "configs not" in each.getMessage())
     assert "WARNING" == line.levelname
@@ -274,13 +233,14 @@ async def test_brokers_that_do_not_respond_are_a_warning(
     broker.produce("orders", [b"1"])
     fault = broker.faults.on("Metadata", times=3)
     getattr(fault, action)()
-    async with working(
+    await process(
         broker,
         Handled(),
+        1,
+        within=25.0,
         request_timeout=5.0,
         dead_letter="orders.dead",
-    ):
-        await until(lambda: settled(broker, 1), within=25)
+    )
 
     assert 1 == caplog.text.count("dead-letter topic not checked: no response")
 
@@ -304,8 +264,8 @@ async def test_worker_that_is_cancelled_while_it_checks_has_not_joined(
 async def test_missing_topics_are_created_like_the_source(
     broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broker.delete_topic("orders")
-    broker.create_topic(
+    replace(
+        broker,
         "orders",
         partitions=3,
         config={"retention.ms": 7200000, "max.message.bytes": 2000000},
@@ -350,10 +310,7 @@ async def test_lost_response_to_the_creation_is_no_error(
     broker.delete_topic("orders.dead")
     fault = broker.faults.on("CreateTopics").cut(after=True)
     broker.produce("orders", [b"1"])
-    async with working(
-        broker, Handled(), create_topics=True, dead_letter="orders.dead"
-    ):
-        await until(lambda: settled(broker, 1))
+    await process(broker, Handled(), 1, create_topics=True, dead_letter="orders.dead")
 
     assert fault.hits
 
@@ -415,20 +372,6 @@ async def test_deleted_topic_is_one_warning_and_one_line_when_it_is_back(
     assert 2 == caplog.text.count("a topic for copies does not exist")
     assert 2 == caplog.text.count("the topic for copies exists again")
     assert "copies of failed records" not in caplog.text
-
-
-async def test_other_failures_of_copies_are_one_problem_until_all_are_written(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO", "sharecons.worker")
-    broker.produce("orders", [b"x", b"y"])
-    broker.faults.on("Produce", times=2).refuse("INVALID_RECORD")
-    async with working(broker, fail, dead_letter="orders.dead"):
-        await until(lambda: settled(broker, 2))
-
-    assert 1 == caplog.text.count("copies of failed records not written")
-    assert 1 == caplog.text.count("copies of failed records are written again")
-    assert "a topic for copies" not in caplog.text
 
 
 async def test_created_topics_are_like_the_topics_of_their_handlers(

@@ -15,13 +15,15 @@ from sharecons.testing import EmbeddedBroker
 from tests.net.embedded import running
 from tests.waiting import until
 from tests.worker import working
-from tests.worker.working import Handled, on_real_clock
+from tests.worker.working import Handled, on_asyncio, on_real_clock
 
 pytestmark = pytest.mark.anyio
 
 BROKERS = ("embedded",)
 
 WITHIN = 1.0
+
+in_each_way = pytest.mark.parametrize("how", ["stop", "stop_now", "cancel"])
 
 PHASES = {
     "connecting": "ApiVersions",
@@ -72,7 +74,7 @@ async def ending(
     assert anyio.current_time() - began <= within
 
 
-@pytest.mark.parametrize("how", ["stop", "stop_now", "cancel"])
+@in_each_way
 @pytest.mark.parametrize("phase", PHASES)
 async def test_worker_whose_broker_does_not_respond_ends_within_a_second(
     broker: EmbeddedBroker, phase: str, how: str
@@ -88,7 +90,7 @@ async def test_worker_whose_broker_does_not_respond_ends_within_a_second(
     assert 0 == worker.stats.held
 
 
-@pytest.mark.parametrize("how", ["stop", "stop_now", "cancel"])
+@in_each_way
 async def test_worker_without_an_assignment_ends_within_a_second(
     broker: EmbeddedBroker, how: str
 ) -> None:
@@ -99,28 +101,21 @@ async def test_worker_without_an_assignment_ends_within_a_second(
     assert () == broker.group("billing").members
 
 
-@pytest.mark.parametrize("how", ["stop", "stop_now", "cancel"])
+@in_each_way
+@pytest.mark.parametrize("coordinator", ["responds", "hangs"])
 async def test_worker_without_records_ends_within_a_second(
-    broker: EmbeddedBroker, how: str
+    broker: EmbeddedBroker, coordinator: str, how: str
 ) -> None:
     worker = new_worker(broker, Handled())
     async with ending(worker, how):
         await until(lambda: worker.assignment)
+        if coordinator == "hangs":
+            broker.faults.on("ShareGroupHeartbeat", times=None).stall()
 
-    assert () == broker.group("billing").members
-
-
-@pytest.mark.parametrize("how", ["stop", "stop_now", "cancel"])
-async def test_worker_whose_coordinator_does_not_respond_leaves_within_a_second(
-    broker: EmbeddedBroker, how: str
-) -> None:
-    worker = new_worker(broker, Handled())
-    async with ending(worker, how):
-        await until(lambda: worker.assignment)
-        broker.faults.on("ShareGroupHeartbeat", times=None).stall()
+    assert coordinator == "hangs" or () == broker.group("billing").members
 
 
-@pytest.mark.parametrize("how", ["stop", "stop_now", "cancel"])
+@in_each_way
 async def test_idle_worker_whose_broker_hangs_ends_within_a_second(
     broker: EmbeddedBroker, how: str
 ) -> None:
@@ -186,7 +181,7 @@ async def test_worker_that_was_stopped_before_its_start_sends_no_request(
 
 
 @on_real_clock
-@pytest.mark.parametrize("how", ["stop", "stop_now", "cancel"])
+@in_each_way
 async def test_worker_ends_within_a_second_where_no_broker_listens(how: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -200,12 +195,11 @@ async def test_worker_ends_within_a_second_where_no_broker_listens(how: str) -> 
         await anyio.sleep(0.05)  # real time: the first attempts fail
 
 
+@on_asyncio
 @pytest.mark.parametrize("api", ["ApiVersions", "ShareGroupHeartbeat", "ShareFetch"])
 async def test_cancelled_task_of_asyncio_ends_within_a_second(
-    broker: EmbeddedBroker, api: str, anyio_backend_name: str
+    broker: EmbeddedBroker, api: str
 ) -> None:
-    if anyio_backend_name != "asyncio":
-        pytest.skip("trio has no Task.cancel()")
     worker = new_worker(broker, Handled())
     with holding(broker, api) as fault:
         task = asyncio.create_task(worker.run())

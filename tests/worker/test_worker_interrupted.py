@@ -11,7 +11,7 @@ from sharecons import DeadLetterQueue, Record, Retry, RetryTopic, ShareWorker
 from sharecons.testing import EmbeddedBroker
 from tests.waiting import until
 from tests.worker.memory import MemoryBroker
-from tests.worker.working import Handled, settled, working
+from tests.worker.working import Handled, process, settled, working
 
 pytestmark = pytest.mark.anyio
 
@@ -37,8 +37,7 @@ async def test_waiting_record_whose_lease_began_later_does_not_end_the_worker(
         elif attempts[record.value] == 1:
             raise Retry(after=4.5)
 
-    async with working(broker, handle, concurrency=1, max_lock_time=5.0) as worker:
-        await until(lambda: settled(broker, 3))
+    worker = await process(broker, handle, 3, concurrency=1, max_lock_time=5.0)
 
     assert worker.stats.accepted == 3
 

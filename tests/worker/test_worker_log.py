@@ -22,7 +22,7 @@ from sharecons.member.share_source import ShareSource
 from sharecons.testing import EmbeddedBroker
 from tests.waiting import until
 from tests.worker.memory import MemoryBroker
-from tests.worker.working import Handled, on_real_clock, settled, working
+from tests.worker.working import Handled, on_real_clock, process, settled, working
 
 pytestmark = pytest.mark.anyio
 
@@ -49,8 +49,7 @@ async def test_decision_of_a_handler_is_logged_with_its_line_and_attempt(
     async def refuse(record: Record[Any, Any]) -> None:
         raise decision("no such customer")
 
-    async with working(broker, refuse, dead_letter=DEAD):
-        await until(lambda: settled(broker, 1))
+    await process(broker, refuse, 1, dead_letter=DEAD)
 
     (line,) = lines_of(caplog, event)
     assert "topic=orders partition=0 offset=0 " in line
@@ -71,8 +70,7 @@ async def test_reason_that_quotes_an_id_is_logged_if_the_handler_allows_it(
             f"no customer of {record.key.decode()}", log_reason=record.value == b"open"
         )
 
-    async with working(broker, refuse, dead_letter=DEAD):
-        await until(lambda: settled(broker, 2))
+    await process(broker, refuse, 2, dead_letter=DEAD)
 
     first, second = sorted(
         lines_of(caplog, "record "), key=lambda line: "offset=1" in line
@@ -87,10 +85,7 @@ async def test_value_that_is_no_json_is_logged_without_a_line_of_this_package(
 ) -> None:
     broker.produce("orders", [b"{bad"])
 
-    async with working(
-        broker, Handled(), value_deserializer=json.loads, dead_letter=DEAD
-    ):
-        await until(lambda: settled(broker, 1))
+    await process(broker, Handled(), 1, value_deserializer=json.loads, dead_letter=DEAD)
 
     (line,) = lines_of(caplog, "record dead-lettered")
     assert "reason='value not deserialized: JSONDecodeError'" in line
@@ -120,24 +115,6 @@ async def test_acknowledgements_that_fail_together_are_counted(
     assert "count=20 within_seconds=60" in more
 
 
-async def test_failures_that_had_no_line_are_counted_when_the_worker_ends(
-    broker: MemoryBroker, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def fail(record: Record[Any, Any]) -> None:
-        raise ValueError("bad")
-
-    policy = RetryPolicy(max_attempts=1)
-    async with working(broker, fail, retry=policy, dead_letter=DEAD):
-        await anyio.sleep(5)  # the first period has ended
-        broker.produce("orders", [b"%d" % number for number in range(130)])
-        await until(lambda: settled(broker, 130))
-
-    assert 110 == len(lines_of(caplog, "attempt failed"))
-    (more,) = lines_of(caplog, "more attempts failed")
-    assert "exception=ValueError at=" in more
-    assert "count=20 within_seconds=60" in more
-
-
 async def test_each_attempt_of_some_records_is_logged_while_all_records_fail(
     broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -147,8 +124,7 @@ async def test_each_attempt_of_some_records_is_logged_while_all_records_fail(
         raise ValueError("down")
 
     policy = RetryPolicy(max_attempts=4, initial=0.1, maximum=0.1)
-    async with working(broker, fail, retry=policy, dead_letter=DEAD):
-        await until(lambda: settled(broker, 120))
+    await process(broker, fail, 120, retry=policy, dead_letter=DEAD)
 
     lines = lines_of(caplog, "attempt failed")
     assert [1, 2, 3, 4] == [
@@ -172,8 +148,7 @@ async def test_failures_at_two_lines_do_not_hide_each_other(
         raise ValueError("many")
 
     policy = RetryPolicy(max_attempts=2, initial=0.1, maximum=0.1)
-    async with working(broker, fail, retry=policy, dead_letter=DEAD):
-        await until(lambda: settled(broker, 120))
+    await process(broker, fail, 120, retry=policy, dead_letter=DEAD)
 
     lines = lines_of(caplog, "attempt failed")
     assert 2 == sum("rare" in line for line in lines)

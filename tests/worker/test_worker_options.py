@@ -1,6 +1,5 @@
 """Batches, outcomes, deserializers and errors of a worker on the embedded broker."""
 
-import contextlib
 from collections import Counter
 from contextvars import ContextVar
 from typing import Any
@@ -18,18 +17,15 @@ from sharecons import (
     Record,
     Reject,
     Retry,
-    RetryPolicy,
-    RetryTopic,
     ShareWorker,
 )
 from sharecons.copies.dead_letter_headers import read_origin
-from sharecons.errors import ConfigurationError, ConsumerStateError
+from sharecons.errors import ConsumerStateError
 from sharecons.testing import EmbeddedBroker
 from sharecons.worker.handlers import HandlerBatch
 from sharecons.worker.outcomes import (
     Accepted,
     LockLost,
-    Moved,
     Rejected,
     Released,
     RetryAfter,
@@ -37,27 +33,9 @@ from sharecons.worker.outcomes import (
 from sharecons.worker.slots import CallSlots
 from tests.waiting import until
 from tests.worker.memory import MemoryBroker
-from tests.worker.working import Handled, settled, working
+from tests.worker.working import Handled, process, settled, working
 
 pytestmark = pytest.mark.anyio
-
-
-async def test_last_batch_starts_after_max_wait_without_being_full(
-    broker: MemoryBroker,
-) -> None:
-    broker.produce("orders", [b"%d" % number for number in range(250)])
-    sizes: list[int] = []
-
-    async def write(batch: HandlerBatch[Any, Any]) -> None:
-        sizes.append(len(batch))
-
-    handler = BatchHandler(write, max_records=100, max_wait=0.3)
-    async with working(broker, handler, concurrency=2) as worker:
-        await until(lambda: settled(broker, 250))
-
-    assert 250 == sum(sizes) == worker.stats.accepted
-    assert 100 == max(sizes)
-    assert 10 > len(sizes)
 
 
 async def test_only_the_failed_records_of_a_batch_are_retried(
@@ -73,8 +51,7 @@ async def test_only_the_failed_records_of_a_batch_are_retried(
                 batch.fail(record, ValueError("bad"))
 
     handler = BatchHandler(write, max_records=20, max_wait=0.05)
-    async with working(broker, handler):
-        await until(lambda: settled(broker, 20))
+    await process(broker, handler, 20)
 
     assert 3 == calls.pop(b"7")
     assert {1} == {*calls.values()}
@@ -93,8 +70,7 @@ async def test_outcome_of_each_attempt_is_reported(broker: MemoryBroker) -> None
         await anyio.sleep(0.25)
         raise errors.pop(0)
 
-    async with working(broker, fail_twice, on_outcome=events.append) as worker:
-        await until(lambda: settled(broker, 1))
+    worker = await process(broker, fail_twice, 1, on_outcome=events.append)
 
     assert [
         (b"a", 1, RetryAfter, bad, 0.25),
@@ -124,8 +100,7 @@ async def test_exception_of_on_outcome_is_logged_up_to_ten_times_a_minute(
     def fail(event: Event) -> None:
         raise LookupError("no metrics")
 
-    async with working(broker, Handled(), on_outcome=fail) as worker:
-        await until(lambda: settled(broker, 15))
+    worker = await process(broker, Handled(), 15, on_outcome=fail)
 
     assert 15 == worker.stats.accepted
     lines = [each for each in caplog.messages if "on_outcome failed" in each]
@@ -142,8 +117,7 @@ async def test_awaitable_of_on_outcome_is_logged(
     async def report() -> None:
         raise AssertionError("it is not awaited")
 
-    async with working(broker, Handled(), on_outcome=lambda event: report()):
-        await until(lambda: settled(broker, 1))
+    await process(broker, Handled(), 1, on_outcome=lambda event: report())
 
     assert "on_outcome returned an awaitable" in caplog.text
 
@@ -167,52 +141,10 @@ async def test_lost_lock_is_reported_and_cancels_middleware(
         if record.delivery_count == 1:
             await anyio.sleep_forever()
 
-    async with working(broker, hang_once, middleware=[trace], on_outcome=events.append):
-        await until(lambda: settled(broker, 1))
+    await process(broker, hang_once, 1, middleware=[trace], on_outcome=events.append)
 
     assert [LockLost(), Accepted()] == [event.outcome for event in events] == seen
     assert None is events[0].seconds is events[0].error
-
-
-async def test_record_that_moves_while_it_waits_is_reported_without_its_error(
-    broker: MemoryBroker,
-) -> None:
-    broker.produce("orders", [b"a"])
-    events: list[Event] = []
-
-    async def fail(record: Record[Any, Any]) -> None:
-        raise Retry(after=20.0) if record.topic == "orders" else Reject("done")
-
-    topic = RetryTopic("orders.retry", 60.0)
-    policy = RetryPolicy(max_attempts=3, maximum=30.0)
-    async with working(
-        broker, fail, on_outcome=events.append, retry=policy, retry_topics=[topic]
-    ) as worker:
-        await until(lambda: worker.stats.waiting == 1)
-        broker.produce("orders", [b"%d" % number for number in range(1990)])
-        worker.stop()
-
-    kinds = [(type(event.outcome), event.seconds is None) for event in events]
-    assert (RetryAfter, False) == kinds[0]
-    assert (Moved, True) in kinds
-
-
-async def test_worker_that_ends_reports_the_records_of_cancelled_handlers(
-    broker: MemoryBroker,
-) -> None:
-    broker.produce("orders", [b"a", b"b"])
-    events: list[Event] = []
-    handled = Handled(lambda record: anyio.sleep_forever())
-
-    async with working(
-        broker, handled, on_outcome=events.append, concurrency=1
-    ) as worker:
-        await until(lambda: handled.calls == [b"a"])
-        worker.stop_now()
-
-    assert [(b"a", Released, None)] == [
-        (event.record.value, type(event.outcome), event.seconds) for event in events
-    ]
 
 
 async def test_handlers_receive_deserialized_records(broker: MemoryBroker) -> None:
@@ -222,14 +154,14 @@ async def test_handlers_receive_deserialized_records(broker: MemoryBroker) -> No
     async def handle(record: Record[str, int]) -> None:
         received.append((record.key, record.value))
 
-    async with working(
+    await process(
         broker,
         handle,
+        2,
         value_deserializer=int,
         key_deserializer=bytes.decode,
         concurrency=1,
-    ):
-        await until(lambda: settled(broker, 2))
+    )
 
     assert [("k", 1), (None, 2)] == received
 
@@ -255,14 +187,9 @@ async def test_undeserializable_record_is_not_handled_but_others_are(
     handled = Handled()
     events: list[Event] = []
 
-    async with working(
-        broker,
-        handled,
-        value_deserializer=int,
-        on_outcome=events.append,
-        **options,
-    ):
-        await until(lambda: settled(broker, 3))
+    await process(
+        broker, handled, 3, value_deserializer=int, on_outcome=events.append, **options
+    )
 
     assert [1, 3] == sorted(handled.calls)
     assert [(b"not a number", None, DeserializationError)] == [
@@ -287,14 +214,14 @@ async def test_dead_letter_of_a_deserialized_record_has_its_bytes(
     async def fail(record: Record[Any, Any]) -> None:
         raise ValueError("bad")
 
-    async with working(
+    await process(
         broker,
         fail,
+        1,
         value_deserializer=int,
         key_deserializer=bytes.decode,
         dead_letter=DeadLetterQueue("orders.dead"),
-    ):
-        await until(lambda: settled(broker, 1))
+    )
 
     (letter,) = broker.records("orders.dead")
     assert (b"key", b"1") == (letter.key, letter.value)
@@ -306,33 +233,12 @@ async def test_unhashable_deserialized_keys_are_processed_in_order(
     broker.produce("orders", [b"%d" % n for n in range(20)], keys=[b"a", b"b"] * 10)
     handled = Handled(lambda record: anyio.sleep(0.001))
 
-    async with working(
-        broker,
-        handled,
-        key_deserializer=lambda key: [key],
-        key_order=True,
-    ):
-        await until(lambda: settled(broker, 20))
+    await process(
+        broker, handled, 20, key_deserializer=lambda key: [key], key_order=True
+    )
 
     evens = [value for value in handled.calls if int(value) % 2 == 0]
     assert sorted(evens, key=int) == evens
-
-
-async def test_first_failure_ends_the_worker_with_stop_on_error(
-    broker: MemoryBroker,
-) -> None:
-    broker.produce("orders", [b"%d" % number for number in range(5)])
-
-    async def fail(record: Record[Any, Any]) -> None:
-        if record.value == b"3":
-            raise LookupError("no such customer")
-
-    with pytest.raises(BaseExceptionGroup) as caught:
-        async with working(broker, fail, stop_on_error=True):
-            await anyio.sleep(10)
-
-    assert "no such customer" in str(caught.value.exceptions[0])
-    assert settled(broker, 3)
 
 
 async def test_damaged_batch_does_not_end_the_worker(
@@ -347,61 +253,6 @@ async def test_damaged_batch_does_not_end_the_worker(
         await until(lambda: handled.calls == [b"sound"])
 
     assert "records not received" in caplog.text
-
-
-async def test_context_variable_set_by_middleware_reaches_its_handler_only(
-    broker: MemoryBroker,
-) -> None:
-    trace: ContextVar[bytes] = ContextVar("trace")
-    handled: list[tuple[bytes, bytes]] = []
-    before: list[bytes | None] = []
-
-    async def set_trace(attempt: Attempt[Any, Any], call_next: CallNext) -> None:
-        before.append(trace.get(None))
-        trace.set(attempt.record.value)
-        await call_next()
-
-    async def handle(record: Record[Any, Any]) -> None:
-        await anyio.sleep(0.01)
-        handled.append((record.value, trace.get()))
-
-    broker.produce("orders", [b"%d" % number for number in range(9)])
-    async with working(broker, handle, middleware=[set_trace], concurrency=2):
-        await until(lambda: settled(broker, 9))
-
-    assert all(value == traced for value, traced in handled)
-    assert [None] * 9 == before
-
-
-async def test_transaction_is_rolled_back_and_the_record_tried_again(
-    broker: MemoryBroker,
-) -> None:
-    broker.produce("orders", [b"a"])
-    steps: list[str] = []
-
-    async def transaction(attempt: Attempt[Any, Any], call_next: CallNext) -> None:
-        try:
-            await call_next()
-        except ValueError:
-            steps.append(f"roll back {attempt.number}")
-            raise
-        steps.append(f"commit {attempt.number}")
-        if attempt.number == 2:
-            raise ConnectionError("the commit failed")
-
-    async def hide(attempt: Attempt[Any, Any], call_next: CallNext) -> None:
-        with contextlib.suppress(ValueError):
-            await call_next()
-
-    async def fail_once(record: Record[Any, Any]) -> None:
-        if not steps:
-            raise ValueError("bad")
-
-    async with working(broker, fail_once, middleware=[transaction, hide]) as worker:
-        await until(lambda: settled(broker, 1))
-
-    assert ["roll back 1", "commit 2", "commit 3"] == steps
-    assert (2, 1) == (worker.stats.failed, worker.stats.accepted)
 
 
 @pytest.mark.parametrize("raises", [True, False])
@@ -457,24 +308,6 @@ async def test_second_run_of_a_worker_is_an_error(broker: MemoryBroker) -> None:
         await worker.run()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"concurrency": 0}, "concurrency"),
-        ({"max_held_bytes": 0}, "max_held_bytes"),
-        ({"max_lock_time": -1}, "max_lock_time"),
-        ({"shutdown_grace": -1}, "shutdown_grace"),
-        (
-            {"on_deserialization_error": "accept"},
-            "on_deserialization_error must be one of",
-        ),
-    ],
-)
-def test_invalid_options_are_errors(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        ShareWorker("orders", Handled(), group_id="billing", **options)
-
-
 def test_stats_of_a_new_worker_are_zero() -> None:
     worker = ShareWorker("orders", Handled(), group_id="billing")
 
@@ -512,7 +345,6 @@ async def test_busy_handlers_leave_the_event_loop_idle(
     if batches:
         handler = BatchHandler(handle_batch, max_records=3, max_wait=0.1)
     broker.produce("orders", [b"%d" % number for number in range(4)])
-    async with working(broker, handler, concurrency=1):
-        await until(lambda: settled(broker, 4))
+    await process(broker, handler, 4, concurrency=1)
 
     assert starts > 0

@@ -9,7 +9,7 @@ import pytest
 from sharecons import Record
 from tests.waiting import until
 from tests.worker.memory import MemoryBroker
-from tests.worker.working import settled, working
+from tests.worker.working import process, settled, working
 
 pytestmark = pytest.mark.anyio
 
@@ -39,8 +39,7 @@ async def test_records_are_prefetched_while_handlers_are_fast(
         acquired.append(len(broker.acquired("orders")))
         await anyio.sleep(seconds)
 
-    async with working(broker, handle, concurrency=1):
-        await until(lambda: settled(broker, 8))
+    await process(broker, handle, 8, concurrency=1)
 
     assert 1 == acquired[0], "no handler has ended"
     assert is_prefetched == (max(acquired) > 2)
@@ -67,8 +66,7 @@ async def test_slow_handlers_receive_each_record_once(
     broker.produce("orders", [b"%d" % number for number in range(count)])
     handler = Deliveries(seconds)
 
-    async with working(broker, handler, concurrency=5):
-        await until(lambda: settled(broker, count))
+    await process(broker, handler, count, concurrency=5)
 
     assert {1: count} == handler.counts
     assert (renewals == "false") == ("locks are not renewed" in caplog.text)
@@ -99,20 +97,3 @@ async def test_records_fetched_ahead_keep_their_locks_when_handlers_hang(
         await until(lambda: settled(broker, 2000))
 
     assert {1: 2000} == counts
-
-
-@pytest.mark.parametrize("window", [100, 2000])
-async def test_record_holds_up_its_partition_when_the_window_of_the_group_is_full(
-    broker: MemoryBroker, caplog: pytest.LogCaptureFixture, window: int
-) -> None:
-    broker.set_group_config("billing", {"share.partition.max.record.locks": window})
-    broker.produce("orders", [b"record"] * 200, batch=10)
-
-    async def hang_at_first(record: Record[Any, Any]) -> None:
-        if record.offset == 0:
-            await anyio.sleep(2)  # the window is checked once a second
-
-    async with working(broker, hang_at_first, concurrency=10):
-        await until(lambda: settled(broker, 200))
-
-    assert (window == 100) == ("a record holds up its partition" in caplog.text)

@@ -12,7 +12,6 @@ import anyio
 import pytest
 
 from sharecons import (
-    DeadLetter,
     DeadLetterQueue,
     Record,
     Reject,
@@ -21,25 +20,28 @@ from sharecons import (
     ShareConsumer,
 )
 from sharecons.copies.dead_letter_headers import Origin, read_origin
-from sharecons.errors import AuthorizationError, ConfigurationError
+from sharecons.errors import AuthorizationError
 from sharecons.member import group_configs
 from sharecons.protocol.codes import Code
-from sharecons.testing import EmbeddedBroker, virtual_time
+from sharecons.testing import EmbeddedBroker
 from sharecons.worker.retry_topics import retry_headers
 from tests.waiting import until
 from tests.worker.memory import MemoryBroker
-from tests.worker.working import Handled, new_worker, on_real_clock, settled, working
+from tests.worker.working import (
+    Handled,
+    new_worker,
+    on_asyncio,
+    on_real_clock,
+    origins,
+    process,
+    settled,
+    working,
+)
 
 pytestmark = pytest.mark.anyio
 
 DEAD = DeadLetterQueue("orders.dead")
 TWICE = RetryPolicy(max_attempts=2, initial=0.05, maximum=0.05)
-
-
-def origins(broker: MemoryBroker) -> list[Origin]:
-    """Return the origins of the dead letters, by their offsets at the source."""
-    found = [read_origin(letter.headers) for letter in broker.records("orders.dead")]
-    return sorted((each for each in found if each), key=lambda each: each.offset)
 
 
 async def hang(record: Record[Any, Any]) -> None:
@@ -57,8 +59,7 @@ async def test_waits_longer_than_max_lock_time_lose_no_lock(
 
     handled = Handled(fail)
     options = {"max_lock_time": 100.0, "retry": policy, "dead_letter": DEAD}
-    async with working(broker, handled, **options) as worker:
-        await until(lambda: settled(broker, 1))
+    worker = await process(broker, handled, 1, **options)
 
     (origin,) = origins(broker)
     assert 4 == len(handled.calls) == origin.delivery_count
@@ -84,15 +85,15 @@ async def test_record_held_for_too_long_costs_no_other_record_of_its_key(
 
     handled = Handled(handle)
     policy = RetryPolicy(max_attempts=attempts, initial=300.0, maximum=300.0)
-    async with working(
+    await process(
         broker,
         handled,
+        3,
         key_order=True,
         max_lock_time=1.0,
         retry=policy,
         dead_letter=DEAD,
-    ):
-        await until(lambda: settled(broker, 3))
+    )
 
     assert [0] == [each.offset for each in origins(broker)]
     assert {b"a", b"b"} < set(handled.calls)
@@ -105,14 +106,9 @@ async def test_slow_records_of_a_key_are_processed_within_a_short_max_lock_time(
     broker.produce("orders", values, keys=[b"key"] * 10)
     handled = Handled(lambda record: anyio.sleep(0.6))
 
-    async with working(
-        broker,
-        handled,
-        key_order=True,
-        max_lock_time=1.0,
-        dead_letter=DEAD,
-    ):
-        await until(lambda: settled(broker, 10))
+    await process(
+        broker, handled, 10, key_order=True, max_lock_time=1.0, dead_letter=DEAD
+    )
 
     assert values == handled.calls
     assert [] == origins(broker)
@@ -136,8 +132,7 @@ async def test_reason_is_shortened_if_the_topic_cannot_take_it(
 
     small = DeadLetterQueue("small")
     policy = RetryPolicy(max_attempts=1)
-    async with working(embedded, fail, retry=policy, dead_letter=small):
-        await until(lambda: settled(embedded, 1))
+    await process(embedded, fail, 1, retry=policy, dead_letter=small)
 
     (letter,) = embedded.records("small")
     origin = read_origin(letter.headers)
@@ -147,9 +142,7 @@ async def test_reason_is_shortened_if_the_topic_cannot_take_it(
     assert 100 == len(origin.reason)
 
 
-@pytest.mark.parametrize(
-    "virtual_clock", [virtual_time.backend("asyncio")], ids=["asyncio"]
-)
+@on_asyncio
 @pytest.mark.parametrize("first", ["returns", "fails"])
 async def test_timer_that_cancels_the_task_of_an_ended_handler_hits_no_later_record(
     broker: MemoryBroker, first: str
@@ -168,8 +161,7 @@ async def test_timer_that_cancels_the_task_of_an_ended_handler_hits_no_later_rec
 
     handled = Handled(cancel_later)
     once = RetryPolicy(max_attempts=1)
-    async with working(broker, handled, concurrency=1, retry=once, dead_letter=DEAD):
-        await until(lambda: settled(broker, 3))
+    await process(broker, handled, 3, concurrency=1, retry=once, dead_letter=DEAD)
 
     assert [b"first", b"a", b"b"] == handled.calls
     assert [] == origins(broker)
@@ -195,31 +187,6 @@ async def test_fatal_error_ends_a_busy_worker(
     assert "the member has failed; the worker ends" in caplog.text
 
 
-class Unreadable(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("no text")
-
-
-@pytest.mark.parametrize(
-    "error",
-    [Unreadable(), DeadLetter(Unreadable()), DeadLetter(400), Reject(b"bytes")],
-)
-async def test_exception_without_a_text_does_not_end_the_worker(
-    broker: MemoryBroker, error: Exception
-) -> None:
-    broker.produce("orders", [b"bad", b"good"])
-
-    async def handle(record: Record[Any, Any]) -> None:
-        if record.value == b"bad":
-            raise error
-
-    policy = RetryPolicy(max_attempts=1)
-    async with working(broker, handle, retry=policy, dead_letter=DEAD):
-        await until(lambda: settled(broker, 2))
-
-    assert isinstance(error, Reject) or 1 == len(origins(broker))
-
-
 async def test_failed_attempts_are_logged_with_the_line_that_raised(
     broker: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -228,8 +195,7 @@ async def test_failed_attempts_are_logged_with_the_line_that_raised(
     async def fail(record: Record[Any, Any]) -> None:
         raise ValueError("not an order")
 
-    async with working(broker, fail, retry=TWICE, dead_letter=DEAD):
-        await until(lambda: settled(broker, 1))
+    await process(broker, fail, 1, retry=TWICE, dead_letter=DEAD)
 
     lines = [each.getMessage() for each in caplog.records]
     first, second = (each for each in lines if each.startswith("attempt failed"))
@@ -294,8 +260,7 @@ async def test_many_failures_of_one_kind_are_counted_in_the_log(
         raise KeyError("rare") if record.value == b"199" else ValueError("many")
 
     policy = RetryPolicy(max_attempts=1)
-    async with working(broker, fail, retry=policy, dead_letter=DEAD):
-        await until(lambda: settled(broker, 200))
+    await process(broker, fail, 200, retry=policy, dead_letter=DEAD)
 
     lines = [each.getMessage() for each in caplog.records]
     failed = [each for each in lines if each.startswith("attempt failed")]
@@ -347,45 +312,6 @@ async def test_threads_that_hang_are_limited_counted_and_named(
     assert 3 == most
 
 
-async def test_lease_shorter_than_a_call_is_rejected(broker: MemoryBroker) -> None:
-    with pytest.raises(ConfigurationError, match="timeout is 20 s, but max_lock_time"):
-        new_worker(
-            broker, "orders", hang, dead_letter=DEAD, timeout=20.0, max_lock_time=10.0
-        )
-    topics = [RetryTopic("orders.retry", 60.0)]
-    with pytest.raises(
-        ConfigurationError, match="held for up to 90 s, but max_lock_time"
-    ):
-        new_worker(
-            broker,
-            "orders",
-            hang,
-            dead_letter=DEAD,
-            retry_topics=topics,
-            max_lock_time=80.0,
-        )
-
-
-async def test_deserializer_error_without_a_text_does_not_end_the_worker(
-    broker: MemoryBroker,
-) -> None:
-    broker.produce("orders", [b"bad", b"good"])
-
-    def parse(value: bytes) -> bytes:
-        if value == b"bad":
-            raise Unreadable
-        return value
-
-    handled = Handled()
-    options = {"value_deserializer": parse, "dead_letter": DEAD}
-    async with working(broker, handled, **options):
-        await until(lambda: settled(broker, 2))
-
-    (origin,) = origins(broker)
-    assert "Unreadable: its text raised RuntimeError" in origin.reason
-    assert [b"good"] == handled.calls
-
-
 async def test_renewals_that_are_switched_off_are_noticed_once(
     embedded: EmbeddedBroker,
     caplog: pytest.LogCaptureFixture,
@@ -432,7 +358,6 @@ async def test_record_that_runs_alone_is_called_once_earlier_ones_are_confirmed(
         for count in (3, 2):  # the first record stays locked, and has one delivery less
             for record in [await anext(records) for _ in range(count)][-2:]:
                 record.release()
-    async with working(embedded, note_start):
-        await until(lambda: settled(embedded, 3))
+    await process(embedded, note_start, 3)
 
     assert {0: 0, 1: 1, 2: 2} == starts

@@ -12,7 +12,8 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from sharecons import Record, Retry, ShareWorker
+from sharecons import Record, ShareWorker
+from sharecons.errors import ClosedError
 from sharecons.testing import EmbeddedBroker
 from tests.waiting import until
 from tests.worker.memory import MemoryBroker
@@ -185,14 +186,6 @@ async def test_thread_that_exceeds_the_grace_is_left(broker: MemoryBroker) -> No
     assert not settled(broker, 1)
 
 
-async def test_stop_before_the_start_ends_the_run(broker: MemoryBroker) -> None:
-    worker = new_worker(broker, "orders", Handled())
-    worker.stop()
-
-    with anyio.fail_after(10):
-        await worker.run()
-
-
 async def test_cancelled_run_releases_the_records_that_are_not_settled(
     broker: MemoryBroker,
 ) -> None:
@@ -299,22 +292,21 @@ async def test_cancelled_handler_has_the_lost_lock_as_the_reason(
     assert "LockLost" in reason
 
 
-async def test_stopping_releases_the_records_behind_a_waiting_one_of_their_key(
-    broker: MemoryBroker,
+async def test_end_of_the_worker_ends_a_wait_for_partitions(
+    embedded: EmbeddedBroker,
 ) -> None:
-    broker.produce("orders", [b"%d" % n for n in range(6)], keys=[b"a", b"b"] * 3)
-    order: list[bytes] = []
+    worker = new_worker(embedded, "nothing", Handled())
 
-    async def fail_first(record: Record[Any, Any]) -> None:
-        if record.value == b"0" and record.delivery_count == 1:
-            raise Retry(after=20.0)
-        order.append(record.value)
+    async def wait() -> None:
+        with pytest.raises(ClosedError):
+            await worker.assigned()
 
-    async with working(broker, fail_first, key_order=True) as worker:
-        await until(lambda: worker.stats.waiting == 1 and len(order) == 3)
-    assert [b"1", b"3", b"5"] == order
-    assert 3 == worker.stats.released
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(worker.run)
+            tasks.start_soon(wait)
+            await anyio.sleep(1)
+            worker.stop()
 
-    async with working(broker, fail_first, key_order=True):
-        await until(lambda: settled(broker, 6))
-    assert [b"0", b"2", b"4"] == order[3:]
+    with pytest.raises(ClosedError, match="has ended"):
+        await worker.assigned()

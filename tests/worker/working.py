@@ -8,9 +8,11 @@ import anyio
 import pytest
 
 from sharecons import Record, RetryPolicy, ShareWorker
+from sharecons.copies.dead_letter_headers import Origin, read_origin
 from sharecons.member.record_source import RecordSource
 from sharecons.member.source_options import SourceOptions
-from sharecons.testing import EmbeddedBroker
+from sharecons.testing import EmbeddedBroker, virtual_time
+from tests.waiting import until
 from tests.worker.memory import MemoryBroker, MemoryProducer
 from tests.worker.memory_source import MemorySource
 
@@ -19,7 +21,10 @@ __all__ = [
     "AnyBroker",
     "Handled",
     "new_worker",
+    "on_asyncio",
     "on_real_clock",
+    "origins",
+    "process",
     "settled",
     "working",
 ]
@@ -30,6 +35,11 @@ QUICK = RetryPolicy(max_attempts=3, initial=0.05, maximum=0.2)
 
 on_real_clock = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 """For tests with threads, in modules whose other tests have a virtual clock."""
+
+on_asyncio = pytest.mark.parametrize(
+    "virtual_clock", [virtual_time.backend("asyncio")], ids=["asyncio"]
+)
+"""For tests of what trio does not have, as `Task.cancel`."""
 
 
 class MemoryWorker(ShareWorker[Any, Any]):
@@ -109,6 +119,26 @@ async def working(
                 yield worker
             finally:
                 worker.stop()
+
+
+async def process(
+    broker: AnyBroker,
+    handler: Any,
+    count: int,
+    *,
+    within: float = 15.0,
+    **options: Any,
+) -> ShareWorker[Any, Any]:
+    """Run a worker until the first records of "orders" are settled; return it."""
+    async with working(broker, handler, **options) as worker:
+        await until(lambda: settled(broker, count), within=within)
+    return worker
+
+
+def origins(broker: AnyBroker) -> list[Origin]:
+    """Return the origins of the dead letters, by their offsets at the source."""
+    found = [read_origin(letter.headers) for letter in broker.records("orders.dead")]
+    return sorted((each for each in found if each), key=lambda each: each.offset)
 
 
 def settled(broker: AnyBroker, count: int) -> bool:

@@ -40,15 +40,6 @@ class Deciding:
         return self.decisions.on_error(self.running(delivery_count), error, 0.0, 0.5)
 
 
-def test_failed_record_is_tried_again_until_its_last_attempt() -> None:
-    worker = Deciding()
-
-    assert RetryAfter(10.0, 2, ERROR) == worker.on_error(1, ERROR)
-    assert RetryAfter(20.0, 3, ERROR) == worker.on_error(2, ERROR)
-    reason = "failed after 3 attempts: TimeoutError: slow"
-    assert DeadLettered(reason, ERROR) == worker.on_error(3, ERROR)
-
-
 def test_decision_in_an_exception_group_counts_as_the_decision() -> None:
     worker = Deciding()
     group = ExceptionGroup("tasks", [ExceptionGroup("inner", [Reject("old")])])

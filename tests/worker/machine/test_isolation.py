@@ -1,7 +1,6 @@
 """Records that perhaps end their process run alone, and have a dead letter before."""
 
 import itertools
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,20 +11,7 @@ from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.machine.topic_settings import TopicSettings
 from sharecons.worker.machine.worker_machine import WorkerMachine
 from sharecons.worker.outcomes import DeadLettered, Released
-
-
-@dataclass
-class Delivered:
-    """A record of "orders" that is locked for an hour."""
-
-    offset: int
-    delivery_count: int
-    topic: str = "orders"
-    partition: int = 0
-    key: bytes | None = None
-    value: bytes = b""
-    headers: tuple[tuple[str, bytes], ...] = ()
-    lock_deadline: float = 3600.0
+from tests.worker.machine.simulated_worker import FakeRecord
 
 
 class Working:
@@ -44,7 +30,10 @@ class Working:
         self.actions: list[Any] = []
 
     def take(self, *delivery_counts: int) -> None:
-        records = [Delivered(next(self.offsets), count) for count in delivery_counts]
+        records = [
+            FakeRecord(next(self.offsets), delivery_count=each, lock_deadline=3600.0)
+            for each in delivery_counts
+        ]
         items = self.machine.new_items(records, self.now, self.now)
         self.actions += self.machine.on_taken(items, self.now)
 
