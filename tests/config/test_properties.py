@@ -110,6 +110,7 @@ def test_binary_file_is_rejected(tmp_path):
         ("  M  REQUIRED username=alice\n password=secret ; ", ("alice", "secret")),
         (r'M required username="a" password="q\"uo\\te\061;=";', ("a", 'q"uo\\te1;=')),
         ('M optional username = "a" password = "";', ("a", "")),
+        (r'M required username="\9" password="\8٣";', ("9", "8٣")),
     ],
 )
 def test_jaas_options_are_parsed(text, expected):
