@@ -69,44 +69,22 @@ async def test_every_listener_accepts_requests(secure_kafka, authority):
 
 
 @pytest.mark.parametrize("way", ["SCRAM-SHA-512 over TLS", "PLAIN", "certificates"])
-async def test_consumer_receives_records(secure_kafka, authority, way):
+async def test_records_are_written_and_received(secure_kafka, authority, way):
     _, listener, security = next(
         found for found in listeners(authority) if found[0].startswith(way)
     )
+    options = {"bootstrap_servers": secure_kafka.at(listener), "security": security}
     topic = secure_kafka.admin.create_topic()
-    secure_kafka.admin.produce(topic, [b"1", b"2", b"3"])
-    got = []
 
     with anyio.fail_after(40):
+        async with Producer(**options) as producer:
+            await producer.send(topic, b"1")
         async with ShareConsumer(
-            topic,
-            group_id=topic,
-            bootstrap_servers=secure_kafka.at(listener),
-            auto_offset_reset="earliest",
-            security=security,
+            topic, group_id=topic, auto_offset_reset="earliest", **options
         ) as consumer:
-            async for record in consumer:
-                got.append(record.value)
-                if len(got) == 3:
-                    break
+            (record,) = await consumer.poll(timeout=30)
 
-    assert [b"1", b"2", b"3"] == got
-
-
-@pytest.mark.parametrize("way", ["SCRAM-SHA-512 over TLS", "PLAIN", "certificates"])
-async def test_producer_writes_records(secure_kafka, authority, way):
-    _, listener, security = next(
-        found for found in listeners(authority) if found[0].startswith(way)
-    )
-    topic = secure_kafka.admin.create_topic()
-
-    with anyio.fail_after(40):
-        async with Producer(
-            bootstrap_servers=secure_kafka.at(listener), security=security
-        ) as producer:
-            position = await producer.send(topic, b"1")
-
-    assert (topic, 0, 0) == position
+    assert b"1" == record.value
 
 
 async def test_wrong_password_ends_the_start_of_a_producer(secure_kafka):
@@ -159,16 +137,6 @@ async def test_async_token_source_is_awaited(secure_kafka):
     )
 
     assert response is not None
-
-
-async def test_error_of_the_token_source_is_reported(secure_kafka):
-    def token():
-        raise RuntimeError("the vault is shut")
-
-    with pytest.raises(ConnectionFailedError, match="RuntimeError: the vault is shut"):
-        await list_brokers(
-            secure_kafka.at("NAMED"), Security.oauthbearer(token, tls=False)
-        )
 
 
 @pytest.mark.parametrize(
@@ -290,40 +258,18 @@ async def test_consumer_ends_when_tokens_stay_bad_after_its_session(secure_kafka
                     pass
 
 
-@pytest.mark.parametrize("token", [None, b"token", ""], ids=repr)
-async def test_token_function_without_a_token_is_one_error_at_start(
-    secure_kafka, token
-):
-    consumer = ShareConsumer(
-        "orders",
-        group_id="security",
-        bootstrap_servers=secure_kafka.at("NAMED"),
-        security=Security.oauthbearer(lambda: token, tls=False),
-    )
-
-    with anyio.fail_after(10), pytest.raises(AuthenticationError) as caught:
-        async with consumer:
-            pass
-
-    assert "it must return the token as a str" in str(caught.value)
-
-
-@pytest.mark.parametrize("bad", ["none", "bytes", "raises", "expired"])
+@pytest.mark.parametrize("bad", ["raises", "expired"])
 async def test_one_bad_token_at_renewal_keeps_the_locks(secure_kafka, bad, caplog):
     topic = secure_kafka.admin.create_topic()
     secure_kafka.admin.produce(topic, [b"1"])
-    results = {"none": None, "bytes": b"token"}
     bad_calls = []
 
     def token():
         if not bad_calls:
             return unsecured({"sub": NAME})()
-        kind = bad_calls.pop()
-        if kind == "raises":
+        if bad_calls.pop() == "raises":
             raise OSError("the vault is shut")
-        if kind == "expired":
-            return unsecured({"sub": NAME}, lifetime=-100)()
-        return results[kind]
+        return unsecured({"sub": NAME}, lifetime=-100)()
 
     with anyio.fail_after(40):
         async with ShareConsumer(
