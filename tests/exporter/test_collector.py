@@ -9,8 +9,8 @@ from sharecons import ShareConsumer, ShareGroupAdmin
 from sharecons._record import TopicPartition
 from sharecons.exporter import Collector
 from sharecons.exporter.metrics import Metrics
-from sharecons.testing.broker.handlers import read_share_group_state
 from tests.exporter.scraped import GROUP, scrape
+from tests.group_state.stored import with_batches
 from tests.kafka_plugin import BROKERS
 
 pytestmark = pytest.mark.anyio
@@ -33,15 +33,6 @@ def consumer(kafka, topic, group):
         acknowledgement="explicit",
         auto_offset_reset="earliest",
     )
-
-
-def batch(first, last, state, count):
-    return {
-        "first_offset": first,
-        "last_offset": last,
-        "delivery_state": state,
-        "delivery_count": count,
-    }
 
 
 async def collected(admin, *groups):
@@ -97,18 +88,6 @@ async def test_numbers_match_the_acknowledgements_of_a_consumer(
     assert 1 == shown.value("sharecons_exporter_up")
 
 
-async def test_an_empty_partition_has_no_lag_and_no_age(admin, kafka, topic, group):
-    there = TopicPartition(topic, 1)
-    (await admin.alter_share_group_offsets(group, {there: 0})).check()
-    shown = await collected(admin, group)
-    here = {"group": group, "topic": topic, "partition": "1"}
-
-    assert 0 == shown.value(f"{GROUP}lag_records", **here)
-    assert 0 == shown.value(f"{GROUP}oldest_unsettled_age_seconds", **here)
-    assert 0 == shown.value(f"{GROUP}members", group=group)
-    assert 1 == shown.value(f"{GROUP}state", group=group, state="Empty")
-
-
 async def test_the_age_is_that_of_the_first_record_not_settled(
     admin, kafka, topic, group
 ):
@@ -124,16 +103,6 @@ async def test_the_age_is_that_of_the_first_record_not_settled(
     assert first.oldest is again.oldest
     record = (await admin.read_log({there: 60}))[there].value.records[0]
     assert record.timestamp == moved.oldest.timestamp
-
-
-async def test_a_group_without_members_is_stalled(admin, kafka, topic, group):
-    places = {TopicPartition(topic, 0): 40, TopicPartition(topic, 1): 0}
-    (await admin.alter_share_group_offsets(group, places)).check()
-    shown = await collected(admin, group)
-    stalled = f"{GROUP}stalled"
-
-    assert 1 == shown.value(stalled, group=group, partition="0", reason="no_members")
-    assert [] == shown.values(stalled, group=group, partition="1")
 
 
 async def test_patterns_choose_groups(admin, kafka, topic, group):
@@ -200,52 +169,14 @@ class TestErrors:
             assert shown.value(f"{GROUP}oldest_unsettled_age_seconds", group=name) > 0
         assert [] == shown.values(f"{GROUP}available_or_locked_records")
 
-    @pytest.mark.parametrize("state", [3, 99])
-    async def test_states_of_newer_brokers_are_exported(
-        self, admin, kafka, faults, topic, group, state
-    ):
-        there = TopicPartition(topic, 0)
-        (await admin.alter_share_group_offsets(group, {there: 10})).check()
-
-        async def respond(request, context):
-            response = await read_share_group_state.handle(request, context)
-            for each in response["results"]:
-                for partition in each["partitions"]:
-                    partition["state_batches"] = [
-                        batch(10, 14, state, 5),
-                        batch(15, 15, 2, 1),
-                        batch(16, 17, 0, 1),
-                    ]
-            return response
-
-        with faults.on("ReadShareGroupState", times=None).respond(respond):
-            shown = await collected(admin, group)
-        here = {"group": group, "topic": topic, "partition": "0"}
-        status = {3: "archiving", 99: "unknown"}[state]
-
-        assert [0] == shown.values("sharecons_exporter_errors_total", what="states")
-        assert 8 == shown.value(f"{GROUP}window_records", **here)
-        archived = 5 if state == 3 else 0
-        assert archived == shown.value(f"{GROUP}archived_records", **here)
-        assert archived == shown.value(f"{GROUP}archived_seen_total", **here)
-        assert 2 == shown.value(f"{GROUP}available_or_locked_records", **here)
-        counts = f"{GROUP}records_by_deliveries"
-        assert {"5": 5} == shown.by("delivery_count", counts, status=status)
-
     async def test_a_full_window_is_stalled(self, admin, faults, topic, group):
         there = TopicPartition(topic, 0)
         (await admin.alter_share_group_offsets(group, {there: 0})).check()
         limit = {"share.partition.max.record.locks": 100}
         (await admin.alter_group_configs(group, limit)).value  # noqa: B018 (raises)
 
-        async def respond(request, context):
-            response = await read_share_group_state.handle(request, context)
-            for each in response["results"]:
-                for partition in each["partitions"]:
-                    partition["state_batches"] = [batch(1, RECORDS - 1, 2, 1)]
-            return response
-
-        with faults.on("ReadShareGroupState", times=None).respond(respond):
+        batches = with_batches((1, RECORDS - 1, 2, 1))
+        with faults.on("ReadShareGroupState", times=None).respond(batches):
             shown = await collected(admin, group)
         here = {"group": group, "topic": topic, "partition": "0"}
 

@@ -22,7 +22,7 @@ from sharecons.exporter.metrics import Level, Metrics
 from sharecons.inspection import inspect_group
 from sharecons.inspection.picture import GroupPicture
 from sharecons.inspection.picture_files import html_page, svg_picture
-from sharecons.testing.broker.handlers import read_share_group_state
+from tests.group_state.stored import with_batches
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow("one broker of its own")]
 
@@ -63,7 +63,7 @@ async def outputs(kafka, admin, faults):
     producer.flush()
     starts = {TopicPartition(TOPIC, 0): 8, TopicPartition(TOPIC, 1): 3}
     (await admin.alter_share_group_offsets(GROUP, starts)).check()
-    with faults.on("ReadShareGroupState", times=None).respond(_with_states):
+    with faults.on("ReadShareGroupState", times=None).respond(with_batches(*STATES)):
         snapshot = await Collector(admin, [GROUP]).collect()
         inspection = await inspect_group(admin, GROUP)
     yield {
@@ -72,17 +72,6 @@ async def outputs(kafka, admin, faults):
         **_pictures(_at_fixed_time(inspection)),
     }
     kafka.admin.delete_topic(TOPIC)
-
-
-async def _with_states(request, context):
-    response = await read_share_group_state.handle(request, context)
-    names = ("first_offset", "last_offset", "delivery_state", "delivery_count")
-    for topic in response["results"]:
-        for partition in topic["partitions"]:
-            if partition["partition"] == 0:
-                batches = [dict(zip(names, each, strict=True)) for each in STATES]
-                partition["state_batches"] = batches
-    return response
 
 
 def _scrape(snapshot, level):

@@ -228,14 +228,6 @@ def test_picture_is_drawn_of_any_number_of_partitions(count, offsets):
         assert lines[0].startswith("group")
 
 
-def test_ranges_are_listed_with_their_delivery_counts():
-    lines = draw(GroupPicture(group=group(STALLED), offsets=True))
-
-    rows = [line.split()[2:] for line in lines if line.startswith("orders ")]
-    assert ["1200", "1200", "1", "available", "or", "locked", "-"] == rows[0]
-    assert ["1201", "3199", "1999", "acknowledged", "1"] == rows[1]
-
-
 class Tags(HTMLParser):
     """Checks that opened elements are closed."""
 
