@@ -17,8 +17,6 @@ from sharecons.testing.kafka.ports import free_ports
 from tests.broker.clients import new_name
 from tests.cli.run_cli import run_cli
 
-NOON = ["--to-datetime", "noon"]
-
 
 def only_error_line(result):
     assert "Traceback" not in result.err
@@ -26,12 +24,12 @@ def only_error_line(result):
     return result.lines[0]
 
 
-def test_unreachable_broker_is_named_in_one_line():
+@pytest.mark.parametrize("command", ["groups list", "produce t", "consume t --group g"])
+def test_unreachable_broker_is_named_in_one_line(command):
     (port,) = free_ports(1)
+    where = ("--bootstrap-server", f"127.0.0.1:{port}", "--timeout", "100")
 
-    result = run_cli(
-        "groups", "list", "--bootstrap-server", f"127.0.0.1:{port}", "--timeout", "100"
-    )
+    result = run_cli(*command.split(), *where, stdin=b"a\n")
 
     assert ExitCode.UNREACHABLE == result.code
     assert f"127.0.0.1:{port}" in only_error_line(result)
@@ -111,44 +109,6 @@ def test_missing_properties_file_is_named(tmp_path):
     assert str(tmp_path / "none") in only_error_line(result)
 
 
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (["groups", "--bogus"], "--bogus"),
-        (["groups", "bogus"], "'bogus'"),
-        (["groups", "list", "--timeout", "soon"], "soon"),
-        (["groups", "delete"], "delete needs a group"),
-        (["groups"], "give a command"),
-        (["groups", "configure", "g", "--set", "novalue"], "NAME=VALUE"),
-        (
-            ["groups", "configure", "g", "--set", "a=1", "--unset", "a"],
-            "more than once",
-        ),
-        (["groups", "list", "--type", "bogus"], "'bogus'"),
-        (
-            [
-                "groups",
-                "reset-offsets",
-                "g",
-                "--topic",
-                "t",
-                "--to-datetime",
-                "noon",
-                "--dry-run",
-            ],
-            "'noon'",
-        ),
-        ([], "COMMAND"),
-        (["bogus"], "'bogus'"),
-    ],
-)
-def test_invalid_options_are_one_line(args, words):
-    result = run_cli(*args)
-
-    assert ExitCode.USAGE == result.code
-    assert words in only_error_line(result)
-
-
 CONSUME = "consume t --group g"
 
 
@@ -205,20 +165,6 @@ def test_denied_topic_exits_with_forbidden(any_kafka):
     line = result.lines[0]
     assert f"'{topic}': TOPIC_AUTHORIZATION_FAILED" in line
     assert "no right to the topic" in line
-
-
-@pytest.mark.slow("starts a process")
-def test_closed_pipe_exits_without_message():
-    command = [sys.executable, "-m", "sharecons", "completion", "bash"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    process.stdout.close()
-    output = process.stderr.read()
-
-    assert ExitCode.PIPE_CLOSED == process.wait()
-    assert "" == output
-    process.stderr.close()
 
 
 def test_denied_group_exits_with_forbidden(any_kafka):

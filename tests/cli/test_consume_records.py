@@ -13,7 +13,6 @@ import pytest
 
 from sharecons.cli.exit_codes import ExitCode
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.kafka.ports import free_ports
 from tests.broker.clients import new_name
 from tests.cli.processes import end, on_terminal, read_until, start
 from tests.cli.run_cli import run_cli
@@ -170,49 +169,6 @@ def test_damaged_batch_ends_or_is_passed_over(broker, topic, group, consume):
     assert f"{topic}-0" in ended.lines[-1]
     assert "Traceback" not in ended.err
     assert (0, "intact\n") == (passed.code, passed.out)
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (("--release", "--reject"), "not allowed with argument"),
-        (("--max-messages", "0"), "is not a whole number from 1"),
-        (("--timeout-ms", "0"), "is not a positive number of milliseconds"),
-        (("--formatter-property", "print.keys=true"), "unknown property 'print.keys'"),
-        (("--formatter-property", "print.key=1"), "must be true or false, not '1'"),
-        (("--value-deserializer", "avro"), "unknown deserializer 'avro'"),
-        (("--json", "--key-deserializer", "long"), "--json does not go with"),
-        (("--auto-offset-reset", "none"), "auto_offset_reset must be"),
-        (("--from-beginning", "--auto-offset-reset", "latest"), "not allowed with"),
-        (("--member-id", ""), "member_id must be a non-empty str"),
-        (("bad/name",), "topic name 'bad/name'"),
-    ],
-)
-def test_usage_error_is_one_line(consume, args, message):
-    result = consume(*args)
-
-    assert ExitCode.USAGE == result.code
-    assert message in result.err
-    assert 1 == len(result.lines)
-
-
-@pytest.mark.parametrize("args", [("t",), ("--group", "g")])
-def test_topic_and_group_are_required(args):
-    result = run_cli("consume", *args, "--bootstrap-server", "localhost:1")
-
-    assert ExitCode.USAGE == result.code
-    assert 1 == len(result.lines)
-
-
-def test_unreachable_broker_is_named():
-    (port,) = free_ports(1)
-    server = f"127.0.0.1:{port}"
-    where = ("--bootstrap-server", server, "--timeout", "100")
-    result = run_cli("consume", "t", "--group", "g", *where)
-
-    assert ExitCode.UNREACHABLE == result.code
-    assert server in result.err
-    assert 1 == len(result.lines)
 
 
 def test_forbidden_group_is_named(broker, consume):

@@ -130,26 +130,6 @@ def test_topic_that_the_worker_consumes_must_exist(kafka):
     assert "" == result.out
 
 
-@pytest.mark.parametrize(
-    ("args", "text"),
-    [
-        ((), "no topic to create: set --retry-topic, --dead-letter or both"),
-        (("--dead-letter", "a"), "the dead-letter topic 'a' is a topic that"),
-        (("--retry-topic", "a=60"), "the retry topic 'a' is a topic that"),
-        (("--retry-topic", "b", "--dead-letter", "b"), "'b' is the dead-letter topic"),
-        (("--retry-topic", "b c"), "--retry-topic: topic name 'b c' can contain only"),
-        (("--retry-topic", "=60"), "--retry-topic must be non-empty topic names"),
-    ],
-)
-def test_invalid_names_are_rejected_before_any_request(args, text):
-    where = ("--bootstrap-server", "localhost:1")
-
-    result = run_cli("create-topics", "--topic", "a", *args, *where)
-
-    assert ExitCode.USAGE == result.code
-    assert text in result.err
-
-
 def test_retry_topic_that_keeps_copies_for_less_than_their_delay_loses_records(
     create, kafka, topic
 ):

@@ -342,38 +342,6 @@ def test_dead_letter_without_target_fails_after_the_others(broker):
     ] == result.lines
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        ("list", DEAD, "--filter", "colour=red"),
-        ("list", DEAD, "--filter", "since=noon"),
-        ("list", DEAD, "--filter", "group"),
-        ("list", DEAD, "--limit", "0"),
-        ("show", DEAD, "0"),
-        ("show", DEAD, "a:b"),
-        ("redrive", DEAD, "--rate", "0"),
-        ("redrive", DEAD, "--rate", "nan"),
-        ("redrive", DEAD, "--to", DEAD),
-        ("redrive", DEAD, "--to", "no topic"),
-        ("redrive", DEAD, "--max-redrives", "0"),
-        ("redrive", DEAD, "--only", "0"),
-        ("redrive", DEAD, "--again"),
-        ("list", DEAD, "--redriven", "--not-redriven"),
-        ("delete", DEAD, "--before", "0:1"),
-        ("delete", DEAD, "--execute"),
-        ("delete", DEAD, "--before", "0:1", "--execute", "--dry-run"),
-        ("delete", DEAD, "--before", "0:1", "--before", "0:2", "--dry-run"),
-        ("list", "no topic"),
-    ],
-    ids=" ".join,
-)
-@pytest.mark.slow("commands write and read records in real time")
-def test_usage_error_is_one_line(args):
-    result = run_cli("dead-letters", *args, "--bootstrap-server", "127.0.0.1:1")
-
-    assert (2, 1) == (result.code, len(result.lines)), result.err
-
-
 def test_missing_topic_is_an_error(broker):
     for action in (("list", "none"), ("show", "none", "0:0"), ("redrive", "none")):
         result = run_cli(

@@ -422,45 +422,6 @@ def test_offsets_file_with_a_missing_partition_changes_nothing(
     assert "4" == parse_tables(run_groups("offsets", group).out)[0]["START-OFFSET"]
 
 
-@pytest.mark.parametrize(
-    ("args", "error"),
-    [
-        (
-            ("--from-file", "f", "--topic", "t"),
-            "cannot be combined with --topic or --all-topics",
-        ),
-        (
-            ("--from-file", "f", "--all-topics"),
-            "cannot be combined with --topic or --all-topics",
-        ),
-        (("--from-file", "f", "--to-current"), "needs exactly one of"),
-        (("--topic", "t", "--to-offset", "5", "--to-current"), "needs exactly one of"),
-        (("--topic", "t", "--to-offset", "0", "--to-latest"), "needs exactly one of"),
-        (("--topic", "t", "--to-offset", "x"), "'x'"),
-        (("--to-offset", "5"), "needs --topic, --all-topics or --from-file"),
-        (
-            ("--topic", "t", "--all-topics", "--to-latest"),
-            "--topic cannot be combined with --all-topics",
-        ),
-        (
-            ("--topic", "t", "--to-latest", "--export", "--json"),
-            "cannot be combined with --json",
-        ),
-    ],
-)
-def test_reset_with_conflicting_options_is_usage_error(
-    run_groups, group, args, error, tmp_path
-):
-    path = tmp_path / "offsets.csv"
-    path.write_text("t,0,1\n")
-    args = [str(path) if each == "f" else each for each in args]
-
-    result = run_groups("reset-offsets", group, *args, "--dry-run")
-
-    assert 2 == result.code
-    assert error in result.err
-
-
 def test_groups_prints_version(run_groups):
     result = run_groups("--version")
 

@@ -10,7 +10,6 @@ import pytest
 
 from sharecons.cli.exit_codes import ExitCode
 from sharecons.cli.produce.standard_input import CHUNK
-from sharecons.testing.kafka.ports import free_ports
 from tests.broker.clients import new_name
 from tests.cli.processes import end, on_terminal, read_until, start
 from tests.cli.run_cli import run_cli
@@ -85,33 +84,6 @@ def test_json_lines(broker, produce, topic):
     assert (("a", b"1"), ("b", b"2")) == record.headers
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        ((), "name one topic"),
-        (("t", "--topic", "t"), "name one topic"),
-        (("bad/name",), "topic name 'bad/name'"),
-        (("t", "--json", "--key-separator", ":"), "--json does not go with"),
-        (("t", "--key-separator", ""), "key.separator must not be empty"),
-        (
-            ("t", "--reader-property", "parse.keys=true"),
-            "unknown property 'parse.keys'",
-        ),
-        (("t", "--reader-property", "parse.key"), "is not NAME=VALUE"),
-        (("t", "--reader-config", "/none"), "/none: No such file"),
-        (("t", "--header", "a"), "is not NAME=VALUE"),
-        (("t", "--partition", "-1"), "is not a partition number"),
-        (("t", "--compression", "lzma"), "invalid choice"),
-    ],
-)
-def test_usage_error_is_one_line(produce, args, message):
-    result = produce(*args)
-
-    assert ExitCode.USAGE == result.code
-    assert message in result.err
-    assert 1 == len(result.lines)
-
-
 def test_partition_that_does_not_exist_is_usage_error(produce, topic):
     result = produce(topic, "--partition", "2", stdin=b"a\n")
 
@@ -127,17 +99,6 @@ def test_topic_that_does_not_exist_is_named_after_one_metadata_request(broker, p
     assert ExitCode.FAILED == result.code
     assert "topic 'missing': UNKNOWN_TOPIC_OR_PARTITION" in result.err
     assert 1 == sum("Metadata" == request.api for request in broker.requests)
-
-
-def test_unreachable_broker_is_named():
-    (port,) = free_ports(1)
-    server = f"127.0.0.1:{port}"
-    where = ("--bootstrap-server", server, "--timeout", "100")
-    result = run_cli("produce", "t", *where, stdin=b"a\n")
-
-    assert ExitCode.UNREACHABLE == result.code
-    assert server in result.err
-    assert 1 == len(result.lines)
 
 
 def test_record_that_is_too_large_is_named_and_the_others_are_written(broker, produce):
