@@ -28,6 +28,19 @@ def played(*sends):
     return [send(log, *each) for each in sends]
 
 
+def test_last_five_batches_are_recognised():
+    log = PartitionLog()
+    for sequence in range(6):
+        send(log, sequence)
+
+    assert [1, 5] == [send(log, 1), send(log, 5)]
+    assert OUT_OF_ORDER is send(log, 0)
+
+
+def test_sequence_after_the_maximum_is_0():
+    assert [0, 2] == played((LAST - 1, 2), (0,))
+
+
 def test_duplicate_batch_returns_its_timestamp():
     log = PartitionLog()
     content = batch(producer=(7, 0, 0), timestamp=NOW + 3)

@@ -61,6 +61,16 @@ def code(error):
     return error.value.code
 
 
+def test_session_requires_the_next_epoch(broker):
+    broker.open("ann", "wire")
+    broker.sessions.next_request(1, "g", "ann", 1)
+    broker.sessions.next_request(1, "g", "ann", 2)
+    with pytest.raises(SessionError) as error:
+        broker.sessions.next_request(1, "g", "ann", 2)
+
+    assert code(error) is ErrorCode.invalid_share_session_epoch
+
+
 def test_epoch_wraps_to_1(broker):
     broker.open("ann", "wire").epoch = 2**31 - 1
     broker.sessions.next_request(1, "g", "ann", 2**31 - 1)
