@@ -1,4 +1,4 @@
-"""A request of each API about classic groups, for a topic `t`, and its error code."""
+"""A request of each API about groups, for a topic `t`, and its error code."""
 
 from datetime import timedelta
 
@@ -6,12 +6,16 @@ __all__ = [
     "COMMITTED",
     "REQUESTS",
     "TOPIC",
+    "beat",
     "commit",
     "commit_later",
+    "delete",
     "delete_offset",
     "fetch",
     "join",
+    "own_error",
     "partition",
+    "reset",
 ]
 
 NAMED = [{"name": "t", "partition_indexes": [0]}]
@@ -77,18 +81,43 @@ def partition(response):
     return response.topics[0].partitions[0].error_code
 
 
+def beat(group, epoch=0):
+    return {
+        "group_id": group,
+        "member_id": "m",
+        "member_epoch": epoch,
+        "subscribed_topic_names": ["t"],
+    }
+
+
+def reset(group):
+    partitions = [{"partition_index": 0, "start_offset": 0}]
+    return {
+        "group_id": group,
+        "topics": [{"topic_name": "t", "partitions": partitions}],
+    }
+
+
+def delete(group):
+    return {"group_id": group, "topics": [{"topic_name": "t"}]}
+
+
+def own_error(response):
+    return response.error_code
+
+
 REQUESTS = [
-    ("join_group", 9, join, lambda response: response.error_code),
-    ("sync_group", 5, sync, lambda response: response.error_code),
-    ("heartbeat", 4, of_member, lambda response: response.error_code),
-    ("leave_group", 5, leave, lambda response: response.error_code),
-    ("leave_group", 2, of_member, lambda response: response.error_code),
+    ("join_group", 9, join, own_error),
+    ("sync_group", 5, sync, own_error),
+    ("heartbeat", 4, of_member, own_error),
+    ("leave_group", 5, leave, own_error),
+    ("leave_group", 2, of_member, own_error),
     ("offset_commit", 9, commit, partition),
     ("txn_offset_commit", 5, commit_later, partition),
     ("offset_fetch", 1, old_fetch, partition),
-    ("offset_fetch", 2, old_fetch, lambda response: response.error_code),
+    ("offset_fetch", 2, old_fetch, own_error),
     ("offset_fetch", 9, fetch, lambda response: response.groups[0].error_code),
-    ("offset_delete", 0, delete_offset, lambda response: response.error_code),
+    ("offset_delete", 0, delete_offset, own_error),
     (
         "describe_groups",
         6,
@@ -100,5 +129,20 @@ REQUESTS = [
         2,
         lambda group: {"groups_names": [group]},
         lambda response: response.results[0].error_code,
+    ),
+    ("share_group_heartbeat", 1, beat, own_error),
+    (
+        "share_group_describe",
+        1,
+        lambda group: {"group_ids": [group]},
+        lambda response: response.groups[0].error_code,
+    ),
+    ("alter_share_group_offsets", 0, reset, own_error),
+    ("delete_share_group_offsets", 0, delete, own_error),
+    (
+        "describe_share_group_offsets",
+        1,
+        lambda group: {"groups": [{"group_id": group, "topics": None}]},
+        lambda response: response.groups[0].error_code,
     ),
 ]

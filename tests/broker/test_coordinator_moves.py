@@ -16,7 +16,16 @@ from sharecons.testing.broker.coordinators import GROUP, SHARE, TRANSACTION
 from sharecons.testing.kafka import KafkaCluster
 from tests.broker.blocking_client import BlockingClient
 from tests.broker.either import BOTH, Embedded
-from tests.broker.group_requests import REQUESTS, commit, join, partition
+from tests.broker.group_requests import (
+    REQUESTS,
+    beat,
+    commit,
+    delete,
+    join,
+    own_error,
+    partition,
+    reset,
+)
 from tests.broker.messages import base64_id
 from tests.kafka_plugin import VERSION
 from tests.waiting import until_true
@@ -25,53 +34,11 @@ HERE, ELSEWHERE = 1, 2
 MOVE = 2.0
 
 
-def beat(group, epoch=0):
-    return {
-        "group_id": group,
-        "member_id": "m",
-        "member_epoch": epoch,
-        "subscribed_topic_names": ["t"],
-    }
-
-
-def reset(group):
-    partitions = [{"partition_index": 0, "start_offset": 0}]
-    return {
-        "group_id": group,
-        "topics": [{"topic_name": "t", "partitions": partitions}],
-    }
-
-
-def delete(group):
-    return {"group_id": group, "topics": [{"topic_name": "t"}]}
-
-
-def own_error(response):
-    return response.error_code
-
-
-SHARE_REQUESTS = [
-    ("share_group_heartbeat", 1, beat, own_error),
-    (
-        "share_group_describe",
-        1,
-        lambda group: {"group_ids": [group]},
-        lambda response: response.groups[0].error_code,
-    ),
-    ("alter_share_group_offsets", 0, reset, own_error),
-    ("delete_share_group_offsets", 0, delete, own_error),
-    (
-        "describe_share_group_offsets",
-        1,
-        lambda group: {"groups": [{"group_id": group, "topics": None}]},
-        lambda response: response.groups[0].error_code,
-    ),
-    ("list_groups", 5, lambda group: {}, own_error),
-]
+LISTING = ("list_groups", 5, lambda group: {}, own_error)
 EACH = pytest.mark.parametrize(
     ("api", "version", "fields", "error"),
-    [*REQUESTS, *SHARE_REQUESTS],
-    ids=[f"{api}-{version}" for api, version, *_ in [*REQUESTS, *SHARE_REQUESTS]],
+    [*REQUESTS, LISTING],
+    ids=[f"{api}-{version}" for api, version, *_ in [*REQUESTS, LISTING]],
 )
 
 

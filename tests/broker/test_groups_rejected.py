@@ -60,8 +60,19 @@ def test_denied_group_is_an_error_in_every_request(
 @pytest.mark.parametrize(
     ("operation", "apis"),
     [
-        (Operation.DELETE, {"offset_delete", "delete_groups"}),
-        (Operation.DESCRIBE, {"offset_fetch", "describe_groups"}),
+        (
+            Operation.DELETE,
+            {"offset_delete", "delete_groups", "delete_share_group_offsets"},
+        ),
+        (
+            Operation.DESCRIBE,
+            {
+                "offset_fetch",
+                "describe_groups",
+                "share_group_describe",
+                "describe_share_group_offsets",
+            },
+        ),
         (
             Operation.READ,
             {
@@ -71,6 +82,8 @@ def test_denied_group_is_an_error_in_every_request(
                 "leave_group",
                 "offset_commit",
                 "txn_offset_commit",
+                "share_group_heartbeat",
+                "alter_share_group_offsets",
             },
         ),
     ],

@@ -40,14 +40,6 @@ def test_denied_topic_rejects_heartbeat_without_creating_group(embedded):
     assert not beat(embedded, topics=[other]).error_code
 
 
-def test_denied_group_cannot_be_joined_or_described(embedded):
-    embedded.deny(Resource.GROUP, "g")
-
-    assert "group_authorization_failed" == beat(embedded, topics=["t"]).error_code.name
-    (found,) = describe(embedded, "g")
-    assert "group_authorization_failed" == found.error_code.name
-
-
 def test_group_with_hidden_topic_is_not_described(embedded):
     topic = embedded.create_topic()
     beat(embedded, topics=[topic])
@@ -56,15 +48,6 @@ def test_group_with_hidden_topic_is_not_described(embedded):
 
     assert "topic_authorization_failed" == found.error_code.name
     assert not found.members
-
-
-def test_other_brokers_return_not_coordinator():
-    embedded = Embedded(brokers=2)
-    right = embedded.cluster.coordinators.node_for(0, "g", embedded.cluster.running)
-    response = beat(embedded, topics=["t"], node_id=3 - right)
-
-    assert "not_coordinator" == response.error_code.name
-    assert not beat(embedded, topics=["t"], node_id=right).error_code
 
 
 def test_id_of_a_classic_group_is_not_found(embedded):

@@ -258,37 +258,3 @@ def test_denied_topics_are_errors_by_name_and_omitted_from_all():
     assert denied == found.topics[0].partitions[0].error_code.name
     assert denied == deleted.error_code.name
     assert denied == altered[topic, 0][0]
-
-
-@pytest.mark.parametrize(
-    "operation", [Operation.READ, Operation.DELETE, Operation.DESCRIBE]
-)
-def test_each_api_requires_its_group_permission(operation):
-    embedded = Embedded()
-    topic = embedded.create_topic()
-    alter(embedded, "g", **{topic: {0: 1}})
-    embedded.deny_only(Resource.GROUP, "g", operation)
-    (found,) = embedded.request(
-        "describe_share_group_offsets", 1, groups=[{"group_id": "g"}]
-    ).groups
-    errors = {
-        Operation.READ: alter(embedded, "g", **{topic: {0: 1}}).error_code,
-        Operation.DELETE: delete(embedded, "g").error_code,
-        Operation.DESCRIBE: found.error_code,
-    }
-
-    assert "group_authorization_failed" == errors.pop(operation).name
-    assert not any(errors.values())
-
-
-def test_other_brokers_return_not_coordinator():
-    embedded = Embedded(brokers=2)
-    other = 3 - embedded.cluster.coordinators.node_for(0, "g", embedded.cluster.running)
-    (found,) = embedded.request(
-        "describe_share_group_offsets", 1, other, groups=[{"group_id": "g"}]
-    ).groups
-    altered = embedded.request("alter_share_group_offsets", 0, other, group_id="g")
-    deleted = embedded.request("delete_share_group_offsets", 0, other, group_id="g")
-
-    for response in (found, altered, deleted):
-        assert "not_coordinator" == response.error_code.name
