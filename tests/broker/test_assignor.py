@@ -44,6 +44,14 @@ def test_partitions_of_removed_member_go_to_remaining_members():
     assert {1} == set(holders_of(result).values())
 
 
+def test_more_members_than_partitions_share_them():
+    members = {member: {T} for member in "abcde"}
+    result = assign(members, partitions_of(2), {})
+
+    assert {3} == set(holders_of(result).values())
+    assert all(result.values())
+
+
 def test_order_of_members_breaks_ties():
     members = {"x": {T}, "a": {T}}
 
