@@ -2,6 +2,7 @@
 
 import pytest
 
+from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.log.partition_log import (
     AppendError,
     LogPosition,
@@ -206,3 +207,20 @@ def test_corrupt_damages_one_batch():
     assert [True, False] == [head.is_sound for head in heads]
     with pytest.raises(LookupError):
         log.corrupt(4)
+
+
+def test_transactional_batch_needs_a_known_transaction():
+    log = PartitionLog()
+
+    with pytest.raises(AppendError) as caught:
+        log.append(transactional(1, 0, 0), NOW)
+    assert ErrorCode.invalid_txn_state is caught.value.code
+
+    begin(log, 1)
+    assert log.has_open_transaction(1, 0)
+    assert not log.has_open_transaction(1, 1)
+    log.append(transactional(1, 0, 1), NOW)
+    log.end_transaction(1, 0, True, NOW)
+    assert not log.has_open_transaction(1, 0)
+    with pytest.raises(AppendError):
+        log.append(transactional(1, 0, 2), NOW)
