@@ -71,6 +71,7 @@ async def test_lock_is_renewed_until_another_member_gets_the_record(
     assert {None} == {result.error for result in results}
 
 
+@pytest.mark.client_only
 @since_4_2
 async def test_lock_is_renewed_after_the_member_unsubscribed(admin: AnyAdmin) -> None:
     queue = Queue(admin, **SHORT_LOCK)
@@ -114,6 +115,7 @@ async def test_record_is_released_early_if_the_group_allows_no_renewals(
     assert (RELEASE, None) in {(result.type, result.error) for result in results}
 
 
+@pytest.mark.client_only
 async def test_closing_releases_a_delayed_record(admin: AnyAdmin) -> None:
     queue = Queue(admin)
     queue.produce([b"0"])

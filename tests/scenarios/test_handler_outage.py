@@ -87,6 +87,7 @@ async def test_released_record_is_redelivered_immediately(admin: AnyAdmin) -> No
     assert elapsed < 0.3
 
 
+@pytest.mark.client_only
 async def test_paused_partition_delays_neither_others_nor_close(
     admin: AnyAdmin,
 ) -> None:
@@ -121,6 +122,7 @@ def offsets_in(line: str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
+@pytest.mark.client_only
 async def test_release_on_last_delivery_is_logged_and_counted(
     admin: AnyAdmin, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -16,7 +16,9 @@ pytestmark = [pytest.mark.anyio, ON_BOTH, since_4_3, pytest.mark.timeout(60)]
 SKIPPED = "a copy of another group in a retry topic is accepted without a call"
 
 
-@pytest.mark.parametrize("has_one_source", [True, False])
+@pytest.mark.parametrize(
+    "has_one_source", [True, pytest.param(False, marks=pytest.mark.client_only)]
+)
 async def test_copies_of_another_group_are_accepted_without_a_call(
     any_admin: AnyAdmin, has_one_source: bool, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -118,6 +118,7 @@ async def test_stop_on_the_last_delivery_writes_a_dead_letter(admin: AnyAdmin) -
     await setup.wait_until_settled()
 
 
+@pytest.mark.client_only
 async def test_cancelled_run_on_the_last_delivery_writes_a_dead_letter(
     admin: AnyAdmin,
 ) -> None:
