@@ -34,8 +34,8 @@ class Acknowledging(Lifecycle):
         validation.check_topic("topic", topic)
         validation.check_count("partition", partition, 0)
         validation.check_count("offset", offset, 0, validation.INT64_MAX)
-        self._check_readable()
-        lease = self._member.buffer.delivered.find(topic, partition, offset)
+        self._source.check_open()
+        lease = self._source.buffer.delivered.find(topic, partition, offset)
         if lease is None:
             raise verb_errors.not_held(kind, f"{topic}-{partition}@{offset}")
         lease.acknowledge(offset, kind)
@@ -47,12 +47,12 @@ class Acknowledging(Lifecycle):
         Can be set at any time. The new function receives all results that arrive after
         that, including the results of acknowledgements in flight.
         """
-        return self._member.on_acknowledged
+        return self._source.on_acknowledged
 
     @on_acknowledged.setter
     def on_acknowledged(self, callback: Acknowledged | None) -> None:
         check_callback("on_acknowledged", callback)
-        self._member.report_results_to(callback)
+        self._source.report_results_to(callback)
 
     @property
     def lock_duration(self) -> float | None:
@@ -61,4 +61,4 @@ class Acknowledging(Lifecycle):
         This is the group's `share.record.lock.duration.ms` as of the latest fetch; None
         before the first one. `Record.lock_remaining` is the time left of one record.
         """
-        return self._member.lock_duration
+        return self._source.lock_duration

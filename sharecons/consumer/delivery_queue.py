@@ -3,7 +3,7 @@
 All decisions are plain calls, without an await: a cancelled reader loses nothing.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from sharecons._record import Record
@@ -13,7 +13,6 @@ from sharecons.errors import ClosedError, ConsumerStateError, NotSubscribedError
 from sharecons.member.lease_buffer import LeaseBuffer
 from sharecons.net.io.event_loop import Waiter
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 
 __all__ = ["SLICE", "DeliveryQueue"]
 
@@ -31,8 +30,7 @@ class DeliveryQueue:
         buffer: has the records.
         clock, recorder: the buffer's.
         deserializers: are applied to each record.
-        closed: no more records are delivered.
-        is_ending: the same, but delivered records can still be acknowledged.
+        is_ending: no more records are delivered.
         subscribed: the consumer has topics.
         new_waiter: makes what wakes a reader.
     """
@@ -40,47 +38,25 @@ class DeliveryQueue:
     def __init__(
         self,
         buffer: LeaseBuffer,
+        readers: Readers,
         *,
         implicit: bool,
+        subscribed: bool,
         new_waiter: Callable[[], Waiter],
         deserializers: Deserializers,
         check_caller: Callable[[], None] = lambda: None,  # can raise WrongThreadError
-        group_id: str = "",
     ) -> None:
         self.buffer = buffer
         self.clock = buffer.clock
         self.recorder = buffer.recorder
-        self.closed = self.subscribed = self.is_ending = False
+        self.subscribed = subscribed
+        self.is_ending = False
         self.deserializers = deserializers
         self.new_waiter = new_waiter
         self._implicit = implicit
-        self._readers = Readers(check_caller, group_id)
+        self._readers = readers
         self._pause_at = self.clock()
         self._check_caller = check_caller
-
-    # Called by the buffer (`BufferListener`).
-
-    def on_ready(self) -> None:
-        self._readers.wake()
-
-    def on_locks_lost(self, leases: Sequence[Lease]) -> bool:
-        # Loops iterate over a slice of records without a look at their locks.
-        self._readers.interrupt()
-        self._readers.wake()
-        return False
-
-    def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None:
-        """Do nothing: `on_acknowledged` receives the results."""
-
-    def on_failed(self) -> None:
-        self._readers.wake_all()
-
-    def on_closing(self) -> None:
-        """Deliver no more records; in implicit mode accept what loops have passed."""
-        self.accept_passed()
-        self.closed = True
-        self._readers.interrupt()
-        self._readers.wake_all()
 
     # Called by readers.
 
@@ -95,7 +71,7 @@ class DeliveryQueue:
             Error: the error that ended the consumer.
         """
         self._check_caller()
-        if self.closed:
+        if self.buffer.closed:
             raise ClosedError("the consumer is closed; create another ShareConsumer")
         self.buffer.raise_fatal_error()
         if reader.waiter.is_waiting:
@@ -214,32 +190,23 @@ class DeliveryQueue:
 
     def release_unacknowledged(self, reader: Reader) -> None:
         """Release the reader's records: the application has not received them."""
-        if not self.closed:
+        if not self.buffer.closed:
             self._readers.settle(reader, accept=False)
 
     def settle(self, reader: Reader) -> None:
         """Accept the reader's records, unless the consumer is closed."""
-        if not self.closed:
+        if not self.buffer.closed:
             self._readers.settle(reader, accept=True)
 
     def remove_reader(self, reader: Reader) -> None:
         """Remove a reader that will not read again; can be called in any thread."""
-        if not self.closed:
+        if not self.buffer.closed:
             self._readers.remove(reader)
-
-    def accept_passed(self) -> bool:
-        """Accept the records that a loop has passed; return whether there were any."""
-        return not self.closed and self._readers.accept_passed()
 
     def on_subscribed(self, *, subscribed: bool) -> None:
         """Handle another subscription, or none: buffered records can be gone."""
         self.subscribed = subscribed
         self._readers.interrupt()
-
-    def on_paused(self) -> None:
-        """Handle paused or resumed topics: buffered records can be gone, or back."""
-        self._readers.interrupt()
-        self.wake_next()
 
     def end_loops(self) -> None:
         """Deliver no more records; each reader's next request settles, then ends it."""

@@ -8,7 +8,8 @@ from typing import Self
 
 from sharecons.config import validation
 from sharecons.errors import ClosedError, ConsumerStateError
-from sharecons.member.share_member import ShareMember
+from sharecons.member.share_source import ShareSource
+from sharecons.member.source_health import SourceHealth
 from sharecons.net.background import current_task
 from sharecons.net.io.event_loop import in_trio
 from sharecons.stop_signals import Listener, stop_on_signals
@@ -16,16 +17,12 @@ from sharecons.stop_signals import Listener, stop_on_signals
 __all__ = ["Lifecycle"]
 
 
-class Lifecycle(ABC):
-    """`async with`, `start`, `stop` and `aclose` of a consumer.
+class Lifecycle(SourceHealth, ABC):
+    """`async with`, `start`, `stop` and `aclose` of a consumer."""
 
-    The background tasks depend on no task of the application (`net.background`). If
-    one of them fails, the failure is logged, and raised by the application's next
-    call as a `BackgroundTaskError`. KeyboardInterrupt and SystemExit, which a callback
-    can raise, are raised unchanged.
-    """
-
-    _member: ShareMember
+    # Not a `RecordSource`: loops read the leases in its buffer, so that a record costs
+    # no call, no await and no lookup.
+    _source: ShareSource
 
     def __init__(self) -> None:
         self._entered_by: object = None
@@ -37,15 +34,12 @@ class Lifecycle(ABC):
     # Implemented by the consumer.
 
     @abstractmethod
+    def _create_queue(self) -> None:
+        """Prepare to deliver records: the source has started."""
+
+    @abstractmethod
     def _end_loops(self) -> None:
         """Fetch no more and end each loop at its next request."""
-
-    def _check_readable(self) -> None:
-        """Check that the application can read and acknowledge records.
-
-        Raises as `ShareMember.check_open`.
-        """
-        self._member.check_open()
 
     # Starting.
 
@@ -84,25 +78,29 @@ class Lifecycle(ABC):
         await self._start()
 
     async def _start(self) -> None:
-        if self._handle_signals and self._member.state == "new":
+        if self._handle_signals and self._source.state == "new":
             await self._start_with_signals()
         else:
-            await self._member.start()
+            await self._start_source()
+
+    async def _start_source(self) -> None:
+        await self._source.start()
+        self._create_queue()  # before any other task runs
 
     # Signals.
 
     async def _start_with_signals(self) -> None:
         """Start; a signal can end the start, and then loops have no records."""
         self._signal_listener = self._signals.enter_context(
-            stop_on_signals(self._member.group_id, self._on_stop_signal)
+            stop_on_signals(self._source.group_id, self._on_stop_signal)
         )
         try:
-            await self._member.start()
+            await self._start_source()
         except ClosedError:
             if not self._is_start_stopped:
                 raise
         finally:
-            if self._member.state != "open":
+            if self._source.state != "open":
                 self._signals.close()
 
     @property
@@ -112,9 +110,9 @@ class Lifecycle(ABC):
         return None if listener is None else listener.received
 
     def _on_stop_signal(self) -> None:
-        if self._member.state == "open":
+        if self._source.state == "open":
             self._end_loops()
-        elif self._member.cancel_start():
+        elif self._source.cancel_start():
             self._is_start_stopped = True
 
     # Stopping.
@@ -127,7 +125,7 @@ class Lifecycle(ABC):
     ) -> None:
         await self._close(10.0)
         if kind is None:
-            self._member.raise_unreported_crash()
+            self._source.raise_unreported_crash()
         if in_trio() and self._entered_by is not current_task():
             raise ConsumerStateError(
                 "the consumer was entered by one task and left by another, which trio "
@@ -156,11 +154,11 @@ class Lifecycle(ABC):
         """
         validation.check_timeout(timeout)
         await self._close(timeout)
-        self._member.raise_unreported_crash()
+        self._source.raise_unreported_crash()
 
     async def _close(self, timeout: float) -> None:
         try:
-            await self._member.close(timeout)
+            await self._source.close(timeout)
         finally:
-            if self._member.state == "closed":
+            if self._source.state == "closed":
                 self._signals.close()

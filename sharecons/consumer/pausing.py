@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from sharecons.config import validation
-from sharecons.consumer.delivery_queue import DeliveryQueue
 from sharecons.consumer.lifecycle import Lifecycle
+from sharecons.consumer.readers import Readers
 from sharecons.errors import ConfigurationError
 
 __all__ = ["Pausing"]
@@ -13,7 +13,7 @@ __all__ = ["Pausing"]
 class Pausing(Lifecycle):
     """Pauses and resumes topics of the subscription."""
 
-    _queue: DeliveryQueue
+    _readers: Readers
 
     def pause(self, *topics: str | Iterable[str]) -> None:
         """Fetch and return no more records of these topics, until `resume`.
@@ -29,7 +29,7 @@ class Pausing(Lifecycle):
             ClosedError, ConsumerStateError: the consumer is not open.
         """
         names = self._subscribed("pause", topics)
-        self._set_paused(self._member.paused.union(names))
+        self._set_paused(self._source.paused.union(names))
 
     def resume(self, *topics: str | Iterable[str]) -> None:
         """Fetch and return records of these topics again; wakes waiting loops.
@@ -37,21 +37,21 @@ class Pausing(Lifecycle):
         Topics that are not paused, and no names, change nothing. Raises as `pause`.
         """
         names = self._subscribed("resume", topics)
-        self._set_paused(self._member.paused.difference(names))
+        self._set_paused(self._source.paused.difference(names))
 
     @property
     def paused(self) -> frozenset[str]:
         """The topics that are paused."""
-        return self._member.paused
+        return self._source.paused
 
     def _subscribed(
         self, verb: str, topics: Iterable[str | Iterable[str]]
     ) -> tuple[str, ...]:
         """Return the names of topics; raises as `pause`."""
-        self._check_readable()
+        self._source.check_open()
         names = validation.check_topics(topics)
         for name in names:
-            if name not in self._member.topics:
+            if name not in self._source.topics:
                 raise ConfigurationError(
                     f"cannot {verb} topic {name!r}: it is not in the subscription; "
                     "call subscribe() first"
@@ -59,5 +59,6 @@ class Pausing(Lifecycle):
         return names
 
     def _set_paused(self, topics: frozenset[str]) -> None:
-        self._member.set_paused(topics)
-        self._queue.on_paused()
+        self._source.set_paused(topics)
+        # The current lease can be withheld: the loop must not take from it.
+        self._readers.interrupt()

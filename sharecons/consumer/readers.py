@@ -11,7 +11,7 @@ reader that was served, or stopped waiting, wakes the next one if records are le
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from weakref import ref
 
 from sharecons._record import ACCEPT, RELEASE, Record
@@ -21,6 +21,7 @@ from sharecons.metrics.recorder import PollTimes
 from sharecons.net.background import current_task, is_task_done
 from sharecons.net.io.event_loop import Waiter
 from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 
 __all__ = [
     "Reader",
@@ -167,7 +168,7 @@ class Reader:
 
 
 class Readers:
-    """All readers that have records or wait for some.
+    """All readers that have records or wait for some; the member's `BufferListener`.
 
     Args:
         check_caller: raises WrongThreadError outside of the consumer's event loop.
@@ -184,6 +185,29 @@ class Readers:
         self._woken = 0
         self._removed: deque[Reader] = deque()
         self._undeserializable: list[Undeserializable] = []
+
+    # Called by the buffer (`BufferListener`).
+
+    def on_ready(self) -> None:
+        self.wake()
+
+    def on_locks_lost(self, leases: Sequence[Lease]) -> bool:
+        # Loops iterate over a slice of records without a look at their locks.
+        self.interrupt()
+        self.wake()
+        return False
+
+    def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None:
+        """Do nothing: `on_acknowledged` receives the results."""
+
+    def on_failed(self) -> None:
+        self.wake_all()
+
+    def on_closing(self) -> None:
+        """Deliver no more records; in implicit mode accept what loops have passed."""
+        self.accept_passed()
+        self.interrupt()
+        self.wake_all()
 
     # Delivered records.
 

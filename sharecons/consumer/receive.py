@@ -5,6 +5,7 @@ DeprecationWarning from Python 3.12 on. The code that runs per record is in `ite
 which is compiled.
 """
 
+from collections.abc import AsyncIterator
 from typing import Any, Generic, Protocol, Self
 
 import anyio
@@ -12,8 +13,9 @@ from anyio.lowlevel import checkpoint
 
 from sharecons.batch import Batch
 from sharecons.consumer.delivery_queue import SLICE, DeliveryQueue
-from sharecons.consumer.readers import Reader
+from sharecons.consumer.readers import Reader, Readers
 from sharecons.errors import ClosedError
+from sharecons.instrumentation import MemberObserver
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.record import KeyT, ValueT
@@ -21,6 +23,7 @@ from sharecons.record import KeyT, ValueT
 __all__ = [
     "BatchIterator",
     "EndedLoop",
+    "ObservedLoop",
     "accept_passed_records",
     "next_record",
     "wait_for_lease",
@@ -124,6 +127,31 @@ class BatchIterator(Generic[KeyT, ValueT]):
         self._queue.remove_reader(self._reader)
 
 
+class ObservedLoop:
+    """A loop whose records are observed; only consumers with instrumentation have it.
+
+    Deleting it deletes the loop, which releases the current record.
+    """
+
+    def __init__(self, loop: AsyncIterator[Any], observer: MemberObserver) -> None:
+        self._loop = loop
+        self._observer = observer
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            with self._observer.receiving() as receive:
+                received = await anext(self._loop)
+                receive.is_batch = isinstance(received, Batch)
+                receive.records = received if receive.is_batch else (received,)
+        except BaseException:
+            del self  # or the traceback would keep the loop alive
+            raise
+        return received
+
+
 class EndedLoop:
     """A loop without records: a signal stopped the consumer while it started."""
 
@@ -135,7 +163,7 @@ class EndedLoop:
         raise StopAsyncIteration
 
 
-async def accept_passed_records(queue: DeliveryQueue, progress: AutoResetEvent) -> None:
+async def accept_passed_records(readers: Readers, progress: AutoResetEvent) -> None:
     """Accept passed records while the application processes the current one.
 
     A loop sets `progress` at least every SLICE seconds while it takes records, so this
@@ -146,5 +174,5 @@ async def accept_passed_records(queue: DeliveryQueue, progress: AutoResetEvent) 
     while True:
         await progress.wait_until(FOREVER)
         await anyio.sleep(SLICE)
-        while queue.accept_passed():  # noqa: ASYNC110 (a pace, not a wait)
+        while readers.accept_passed():  # noqa: ASYNC110 (a pace, not a wait)
             await anyio.sleep(SLICE)

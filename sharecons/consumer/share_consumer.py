@@ -13,36 +13,32 @@ from sharecons.config.callables import check_callback
 from sharecons.config.options import documented
 from sharecons.consumer.acknowledging import Acknowledging
 from sharecons.consumer.delivery_queue import DeliveryQueue
-from sharecons.consumer.health import Health
 from sharecons.consumer.iterators import RecordIterator
-from sharecons.consumer.observed_loop import ObservedLoop
 from sharecons.consumer.pausing import Pausing
 from sharecons.consumer.polling import Poller
-from sharecons.consumer.pushed_metrics import PushedMetrics
+from sharecons.consumer.readers import Readers
 from sharecons.consumer.receive import (
     BatchIterator,
     EndedLoop,
+    ObservedLoop,
     accept_passed_records,
 )
 from sharecons.deserializers import Deserializers
 from sharecons.instrumentation import MemberObserver
-from sharecons.member.lease_buffer import LeaseBuffer
 from sharecons.member.record_source import Acknowledged
 from sharecons.member.settings import TABLES, MemberOptions, MemberSettings
-from sharecons.member.share_member import ShareMember
+from sharecons.member.share_source import ShareSource
 from sharecons.member.source_options import SourceOptions
 from sharecons.metrics.catalog import MetricName, values_of
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, new_waiter
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
-from sharecons.record import KeyT, Record, ValueT
+from sharecons.record import KeyT, Record, TopicPartition, ValueT
 
 __all__ = ["ShareConsumer"]
 
 
 @documented(*TABLES, types=MemberOptions)
-class ShareConsumer(
-    Acknowledging, Health, Pausing, PushedMetrics, Generic[KeyT, ValueT]
-):
+class ShareConsumer(Acknowledging, Pausing, Generic[KeyT, ValueT]):
     """A member of a share group (KIP-932).
 
     Use it as an asynchronous context manager: entering it connects and joins the group.
@@ -98,13 +94,16 @@ class ShareConsumer(
         validation.check_bool("handle_signals", handle_signals)
         settings = MemberSettings.of("ShareConsumer", group_id, **options)
         check_callback("on_acknowledged", on_acknowledged)
-        source = SourceOptions(
-            settings=settings,
-            topics=validation.check_topics(topics),
-            start_tasks=self._start_tasks,
-            on_acknowledged=on_acknowledged,
+        self._readers = Readers(lambda: self._source.check_caller(), group_id)
+        self._source = ShareSource(
+            SourceOptions(
+                settings=settings,
+                topics=validation.check_topics(topics),
+                start_tasks=self._start_tasks,
+                on_acknowledged=on_acknowledged,
+                listener=self._readers,
+            )
         )
-        self._member = ShareMember(source, self._create_queue)
         self._acknowledgement = acknowledgement
         self._deserializers = Deserializers(key_deserializer, value_deserializer)
         self._handle_signals = handle_signals
@@ -127,7 +126,7 @@ class ShareConsumer(
         """
         if self._is_start_stopped:
             return cast("RecordIterator[KeyT, ValueT]", EndedLoop())
-        self._check_readable()
+        self._source.check_open()
         loop: RecordIterator[KeyT, ValueT] = RecordIterator(
             self._queue, self._progress.set
         )
@@ -143,7 +142,7 @@ class ShareConsumer(
         """
         if self._is_start_stopped:
             return cast("BatchIterator[KeyT, ValueT]", EndedLoop())
-        self._check_readable()
+        self._source.check_open()
         loop: BatchIterator[KeyT, ValueT] = BatchIterator(self._queue)
         if self.observer is None:
             return loop
@@ -161,7 +160,7 @@ class ShareConsumer(
         validation.check_timeout(timeout)
         if max_records is not None:
             validation.check_count("max_records", max_records, 1)
-        self._check_readable()
+        self._source.check_open()
         deadline = self._queue.clock() + timeout
         if self.observer is None:
             return await self._poller.poll(deadline, max_records)
@@ -182,10 +181,10 @@ class ShareConsumer(
             ClosedError: the consumer is closed.
         """
         validation.check_timeout(timeout)
-        self._check_readable()
-        self._member.buffer.raise_fatal_error()
-        self._queue.accept_passed()
-        return await self._member.commit(timeout)
+        self._source.check_open()
+        self._source.buffer.raise_fatal_error()
+        self._readers.accept_passed()
+        return await self._source.commit(timeout)
 
     # The subscription.
 
@@ -200,29 +199,46 @@ class ShareConsumer(
             ConfigurationError: a topic name is invalid or repeated.
             ClosedError: the consumer is closed.
         """
-        self._check_readable()
+        self._source.check_open()
         names = validation.check_topics(topics)
-        self._member.subscribe(names)
+        self._source.subscribe(names)
         self._queue.on_subscribed(subscribed=bool(names))
 
     def unsubscribe(self) -> None:
         """Stop consuming and leave the group, until `subscribe` is called again."""
         self.subscribe()
 
+    async def assigned(self) -> frozenset[TopicPartition]:
+        """Wait until partitions are assigned, and return them.
+
+        Records that are written to these partitions from now on belong to the group,
+        even if it is new and starts at the end (`auto_offset_reset="latest"`), and even
+        if nothing was read yet. This takes about a second after joining, and up to
+        `max_wait` more while a loop waits for records. Partitions can be added later.
+        After `subscribe` this waits until all partitions are of the new topics; not
+        each of these topics has partitions then.
+
+        It waits as long as no partition is assigned, for example until a topic is
+        created: use `anyio.fail_after`. Cancelling it changes nothing. Several tasks
+        can call it at any time, beside loops.
+
+        Raises:
+            AuthorizationError, BrokerError: a topic or partition cannot be read. Loops
+                raise the error as well.
+            ClosedError, NotSubscribedError, ConsumerStateError: it cannot be read now.
+            Error: the error that ended the consumer.
+        """
+        return await self._source.assigned()
+
     @property
     def subscription(self) -> tuple[str, ...]:
         """The topics of the subscription."""
-        return self._member.topics
-
-    @property
-    def group_id(self) -> str:
-        """The share group."""
-        return self._member.group_id
+        return self._source.topics
 
     @property
     def member_id(self) -> str:
         """The member id, as sent to the group coordinator."""
-        return self._member.settings.fetch.member_id
+        return self._source.member_id
 
     def metrics(self) -> Mapping[MetricName, float]:
         """Return the current values of all metrics (KIP-932, "Client metrics").
@@ -231,31 +247,30 @@ class ShareConsumer(
         maxima without a value are NaN, times since an event -1.0. Any thread can call
         this, even before the consumer starts and after it is closed.
         """
-        return values_of(self._member.recorder)
+        return values_of(self._source.recorder)
 
     @property
     def observer(self) -> MemberObserver | None:
         """Observes what the consumer receives and settles, if anything does."""
-        return self._member.observer
+        return self._source.observer
 
-    # Called by the member as it starts.
+    # Called by `Lifecycle` and by the source.
 
-    def _create_queue(self, buffer: LeaseBuffer) -> DeliveryQueue:
-        assert self._member.loop_guard is not None, "starting"
+    def _create_queue(self) -> None:
+        assert self._source.loop_guard is not None, "started"
         self._queue = DeliveryQueue(
-            buffer,
+            self._source.buffer,
+            self._readers,
             implicit=self._acknowledgement != "explicit",
+            subscribed=bool(self._source.topics),
             new_waiter=new_waiter,
             deserializers=self._deserializers,
-            check_caller=self._member.loop_guard.check,
-            group_id=self.group_id,
+            check_caller=self._source.loop_guard.check,
         )
-        self._queue.subscribed = bool(self._member.topics)
         self._poller = Poller(self._queue, ShareConsumer.poll.__code__)
-        return self._queue
 
     def _start_tasks(self, tasks: TaskGroup) -> None:
-        tasks.start_soon(accept_passed_records, self._queue, self._progress)
+        tasks.start_soon(accept_passed_records, self._readers, self._progress)
         tasks.start_soon(self._drain_when_due)
 
     def _end_loops(self) -> None:
@@ -264,11 +279,11 @@ class ShareConsumer(
 
     async def _drain_when_due(self) -> None:
         await self._drain_due.wait_until(FOREVER)
-        await self._member.drain()
+        await self._source.drain()
 
     def __repr__(self) -> str:
-        topics = ", ".join(self._member.topics)
-        member = self._member
-        has_failed = member.state == "open" and member.has_failed
-        state = "failed" if has_failed else member.state
+        topics = ", ".join(self._source.topics)
+        source = self._source
+        has_failed = source.state == "open" and source.has_failed
+        state = "failed" if has_failed else source.state
         return f"<ShareConsumer {state}, group {self.group_id!r}, topics: {topics}>"

@@ -1,6 +1,6 @@
 """Passing errors of topics and partitions to the application, each once."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from sharecons.errors import Error
@@ -98,6 +98,20 @@ class ErrorReports:
                     reason=code_name(code),
                     advice=advice_for(error_advice.METADATA, code),
                 )
+
+    def check_readable(
+        self, topics: Collection[str], codes: Mapping[SharePartition, int]
+    ) -> None:
+        """Raise the error of a topic or partition that cannot be read now, if any.
+
+        Args:
+            codes: the errors of partitions.
+        """
+        for topic in sorted(self._metadata.unauthorized_topics().intersection(topics)):
+            raise topic_error(topic, Code.TOPIC_AUTHORIZATION_FAILED)
+        for (topic_id, partition), code in codes.items():
+            name = self._metadata.topic_names.get(topic_id, "?")
+            raise fetch_error(name, partition, code, None)
 
     def on_fetch_result(self, result: PartitionError | FetchRecovered) -> None:
         """Raise the first error of a topic; log the errors of its other partitions."""

@@ -53,7 +53,7 @@ class BufferListener(Protocol):
 
 
 class LeaseBuffer:
-    """Leases in the order of their delivery, and errors; the member's `Listener`.
+    """Leases in the order of their delivery, and errors; the member calls its `on_…`.
 
     One lease at a time is decoded: `lease`. Its cursor advances as its records are
     delivered.
@@ -105,7 +105,7 @@ class LeaseBuffer:
         self.listener = listener
         self._demand = demand
 
-    # Called by the member (`Listener`).
+    # Called by the member.
 
     def on_acquired(self, leases: Sequence[Lease]) -> None:
         if self.closed:

@@ -13,6 +13,8 @@ import anyio
 from sharecons.errors import BackgroundTaskError, ClosedError, ConsumerStateError
 from sharecons.guard import EXITS, text_by
 from sharecons.log import get_logger
+from sharecons.member.member_tasks import MemberTasks
+from sharecons.member.pausable_buffer import PausableBuffer
 from sharecons.member.stored_error import StoredError
 from sharecons.net.background import Background
 from sharecons.net.io.event_loop import LoopGuard, in_trio
@@ -37,11 +39,15 @@ class Lifecycle(ABC):
         owner: the member's user, for messages: "consumer" or "worker".
         state: its place in the lifecycle.
         loop_guard: checks that a call is in the event loop that it was started in.
+        buffer: the acquired records, once the member has connected.
     """
+
+    buffer: PausableBuffer
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
         self.state: Literal["new", "starting", "open", "closing", "closed"] = "new"
+        self._tasks: MemberTasks | None = None
         self._starting: anyio.CancelScope | None = None
         self._background: Background | None = None
         self._crash: StoredError | None = None
@@ -52,54 +58,28 @@ class Lifecycle(ABC):
         """True if the background tasks have ended, as they do with the event loop."""
         return self._crash is not None
 
+    @property
+    def _started(self) -> MemberTasks:
+        assert self._tasks is not None, "started"
+        return self._tasks
+
     # Implemented by the member.
 
     @abstractmethod
     async def _open(self) -> Background:
         """Connect and start the background tasks, which end in `_handle_tasks_end`.
 
-        After its last await it calls `_check_starting`.
+        After its last await it calls `_check_starting`, then it sets the attributes.
         """
-
-    @abstractmethod
-    def _stop_consuming(self) -> None:
-        """Deliver no more records; the first step of closing."""
-
-    @abstractmethod
-    async def _leave(self) -> None:
-        """Send acknowledgements and leave the group; returns if the tasks end."""
-
-    @abstractmethod
-    def _abandon(self) -> None:
-        """Reject acknowledgements from now on: they can no longer be sent."""
-
-    @abstractmethod
-    def _on_crash(self, crash: StoredError) -> None:
-        """Raise this in every waiting task and in each later call for records."""
-
-    @abstractmethod
-    def _on_tasks_ended(self) -> None:
-        """End calls that wait for the background tasks: they have ended."""
-
-    @abstractmethod
-    async def _release(self) -> None:
-        """Close the connections; can be called again."""
 
     # Starting.
 
     async def start(self) -> None:
-        """Connect, start the background tasks, and begin to join the group.
-
-        Cancelling this leaves nothing behind but, perhaps, the group's config set.
+        """Start the member; as `RecordSource.start`.
 
         Raises:
-            ConnectionFailedError: no broker responded within the connect timeout.
-            AuthenticationError: either side rejected the credentials.
-            UnsupportedVersionError: the broker has no share groups.
-            AuthorizationError: setting the group's offset reset is not allowed.
-            ConsumerStateError: it was started before.
             ClosedError: another task closed it meanwhile.
-            Error: as the check before joining.
+            Error: as `RecordSource.start`.
         """
         if self.state != "new":
             raise ConsumerStateError(
@@ -139,14 +119,10 @@ class Lifecycle(ABC):
     # Stopping.
 
     async def close(self, timeout: float, *, leave: bool = True) -> None:
-        """Send pending acknowledgements, release the other records, leave the group.
+        """Close the member; as `LeaseSource.close`.
 
         Any task can call this. A second call waits for the first, and does nothing
         once the member is closed.
-
-        After `timeout` seconds, or if this is cancelled, the connections are closed.
-        Then the broker releases the records, and removes the member after its session
-        timeout. The same if `leave` is false, without waiting for anything.
 
         Raises:
             WrongThreadError: this is not the event loop that it was started in.
@@ -170,22 +146,22 @@ class Lifecycle(ABC):
     async def _close_within(self, timeout: float, *, leave: bool) -> None:
         assert self._background is not None, "open"
         try:
-            self._stop_consuming()
+            self.buffer.close()
             # Shielded: without the last acknowledgements, processed records come again.
             if leave:
                 with anyio.move_on_after(timeout, shield=True):
-                    await self._leave()
+                    await self._started.close()
         finally:
             self._abort()
             with anyio.move_on_after(RELEASE_TIMEOUT, shield=True):
                 await self._background.wait()
-                await self._release()
+                await self._started.release()
 
     def _abort(self) -> None:
         """End the background tasks and their connections immediately."""
         assert self._background is not None, "was open"
         self.state = "closed"
-        self._abandon()
+        self._started.abandon()
         self._background.cancel()
 
     # Background tasks that fail.
@@ -198,7 +174,7 @@ class Lifecycle(ABC):
         elif error is not None and self.state == "open":
             what = "was cancelled" if _is_cancelled(error) else "failed"
             self._record_crash(f"a background task of the consumer {what}", error)
-        self._on_tasks_ended()
+        self._started.on_tasks_ended()
 
     def _record_crash(self, what: str, error: BaseException) -> None:
         if not isinstance(error, EXITS):
@@ -208,11 +184,10 @@ class Lifecycle(ABC):
             failed.__cause__ = error
             error = failed
         self._crash = StoredError(error)
-        self._abandon()
-        self._on_crash(self._crash)
+        self._started.abandon()
+        self.buffer.fail(self._crash)
 
     def raise_unreported_crash(self) -> None:
-        """Raise the failure of a background task that no call has raised yet."""
         if self._crash is not None and not self._crash.was_raised:
             self._crash.throw()
 
@@ -235,7 +210,6 @@ class Lifecycle(ABC):
             self._crash.throw()
 
     def check_caller(self) -> None:
-        """Raise WrongThreadError outside of the event loop that it was started in."""
         if self.loop_guard is not None:
             self.loop_guard.check()
 

@@ -6,7 +6,6 @@ import anyio
 
 from sharecons.errors import Error
 from sharecons.member.fetch_problems import FetchProblems
-from sharecons.member.log_messages import THROTTLED
 from sharecons.member.unassigned_watch import ObservedMember, UnassignedWatch
 from sharecons.net.io.event_loop import AutoResetEvent, Clock
 from sharecons.net.outages import LOST_DELAY, Outages
@@ -40,7 +39,17 @@ from sharecons.protocol.group.messages import (
     HeartbeatResponse,
 )
 
-__all__ = ["MemberLog"]
+__all__ = ["STALLED", "MemberLog"]
+
+THROTTLED: Final = (
+    "every fetch is throttled by the quota: its records use up a delivery and are not "
+    "returned; raise consumer_byte_rate, or lower the batch.size of the producers"
+)
+STALLED: Final = (
+    "a broker returns empty responses without waiting for records: leaving "
+    "the group to join again; if this repeats, stop all members of the group together, "
+    "so that the broker reloads the group's state"
+)
 
 METADATA_QUIET: Final = 10.0
 RESPONSES_QUIET: Final = 60.0

@@ -3,10 +3,10 @@
 Each machine has a task and a connection of its own: the membership (heartbeats to the
 group coordinator), the metadata (from any broker), and one leader machine for each
 broker that leads assigned partitions. `MemberTasks` passes their events to each other,
-and those for the application to its `Listener`.
+and those for the application to its buffer.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +22,8 @@ from sharecons.member.coordinator_connection import CoordinatorConnection
 from sharecons.member.drive import drive
 from sharecons.member.error_reports import ErrorReports
 from sharecons.member.leader_tasks import LeaderTasks
-from sharecons.member.listener import Listener
-from sharecons.member.log_messages import STALLED
-from sharecons.member.member_log import MemberLog
+from sharecons.member.lease_buffer import LeaseBuffer
+from sharecons.member.member_log import STALLED, MemberLog
 from sharecons.member.settings import MemberSettings
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.connection import Connection, SharedConnection
@@ -82,7 +81,7 @@ class MemberTasks:
     def __init__(
         self,
         settings: MemberSettings,
-        listener: Listener,
+        buffer: LeaseBuffer,
         recorder: MetricsRecorder,
         create_telemetry: "Callable[[Send], Telemetry | None]",
         *,
@@ -95,7 +94,7 @@ class MemberTasks:
         prefetch = Prefetch(fetch.max_records, fetch.max_bytes)
         self._group_id = group_id
         self._cluster = cluster
-        self._listener = listener
+        self._buffer = buffer
         self._recorder = recorder
         self._request_timeout = settings.request_timeout
         self._membership_wakeup = AutoResetEvent()
@@ -104,7 +103,7 @@ class MemberTasks:
         wake_up = self._membership_wakeup.set
         self.result_log = ResultLog(wake_up, running_clock(), get_ident)
         self._ack_dispatcher = AckDispatcher(
-            self.result_log, recorder, listener, log_fields=fetch.log_fields
+            self.result_log, recorder, buffer, log_fields=fetch.log_fields
         )
         self._leaders = LeaderTasks(
             fetch,
@@ -114,7 +113,7 @@ class MemberTasks:
             self.result_log,
             recorder,
             self._ack_dispatcher,
-            listener.on_acquired,
+            buffer.on_acquired,
             self._on_locks_lost,
             self._on_leader_events,
             self._changed.set,
@@ -131,7 +130,7 @@ class MemberTasks:
         self._create_telemetry = create_telemetry
         self.telemetry: Telemetry | None = None
         self._log = get_logger(__name__, **fetch.log_fields)
-        self._errors = ErrorReports(self.metadata, listener.on_error, wake, self._log)
+        self._errors = ErrorReports(self.metadata, buffer.on_error, wake, self._log)
         self.problems = MemberLog(self._log, running_clock(), self)
         self.problems.add(self._errors.topics)
         cluster.outages = self.problems.outages
@@ -156,7 +155,7 @@ class MemberTasks:
         tasks.start_soon(self._run_membership)
         tasks.start_soon(self._run_metadata)
         tasks.start_soon(self.problems.run)
-        self._listener.configs.start(tasks, self.send_to_any)
+        self._buffer.configs.start(tasks, self.send_to_any)
         if self.telemetry is not None:
             self.telemetry.start(tasks)
 
@@ -205,7 +204,7 @@ class MemberTasks:
     async def drain(self, timeout: float, on_fetched: Callable[[], None]) -> None:
         """Fetch no more; wait until all records are settled and acknowledged.
 
-        The listener must settle records that fetches in flight return, for up to
+        The application must settle records that fetches in flight return, for up to
         `timeout` seconds if no others are unsettled. `on_fetched` is called once no
         fetch is in flight. Call `close` next.
         """
@@ -251,10 +250,9 @@ class MemberTasks:
         self._leaders.flush(waiter)
         return not waiter.is_done or self._leaders.has_unsettled_records
 
-    @property
-    def partition_errors(self) -> Mapping[SharePartition, int]:
-        """The error codes of partitions that cannot be fetched now."""
-        return self._leaders.pauses.codes
+    def check_readable(self, topics: tuple[str, ...]) -> None:
+        """Raise the error of a topic or partition that cannot be read now, if any."""
+        self._errors.check_readable(topics, self._leaders.pauses.codes)
 
     def abandon(self) -> None:
         """Reject acknowledgements from now on; those not sent have failed."""
@@ -375,7 +373,7 @@ class MemberTasks:
     def _on_locks_lost(self, lost: LocksLost) -> None:
         self._recorder.locks_lost += lost_count(lost)
         # The line of a worker has the handlers that it cancels as well.
-        if not self._listener.on_locks_lost(lost.leases):
+        if not self._buffer.on_locks_lost(lost.leases):
             self.problems.on_locks_lost(lost)
 
     def _rejoin(self, node_id: int) -> None:
@@ -390,7 +388,7 @@ class MemberTasks:
         if self._failed:
             return
         self._failed = True
-        self._listener.on_fatal_error(error)
+        self._buffer.on_fatal_error(error)
         self._leaders.close()
         self.metadata.close()
         self._metadata_wakeup.set()

@@ -19,6 +19,7 @@ from sharecons.instrumentation import MemberObserver
 from sharecons.metrics.application_metrics import ApplicationMetrics
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.io.event_loop import FOREVER
+from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.fetch.demand import FetchDemand
 from sharecons.record import AcknowledgeType, TopicPartition
@@ -26,6 +27,7 @@ from sharecons.record import AcknowledgeType, TopicPartition
 __all__ = [
     "SHORT_SETTLE_TIMEOUT",
     "Acknowledged",
+    "LeaseSource",
     "RecordSource",
     "SourceConfigs",
     "SourceState",
@@ -304,3 +306,30 @@ class RecordSource(SourceState, Protocol):
 
     def raise_unreported_crash(self) -> None:
         """Raise the failure of a background task that no call has raised yet."""
+
+
+class LeaseSource(RecordSource, Protocol):
+    """A source whose records are leases of a share group, for users that need them.
+
+    Spark writes offsets to its ledger, so it never decodes a lease. `take_leases` and
+    `take_error` are called in `SourceOptions.on_changed`, in place of `take`.
+    """
+
+    def take_leases(self) -> list[Lease]:
+        """Take all records that have arrived, undecoded; settle them in their lease."""
+        ...
+
+    def take_error(self) -> Exception | None:
+        """Return the next error that `take` would raise, or None."""
+        ...
+
+    def check_can_fetch(self) -> None:
+        """Raise the error of a fetch that is repeated now, if any."""
+
+    async def close(self, timeout: float, *, leave: bool = True) -> None:
+        """Send acknowledgements, release what is not settled, and leave the group.
+
+        After `timeout` seconds, or if this is cancelled, the connections are closed.
+        Then the broker releases the records, and removes the member after its session
+        timeout. The same if `leave` is false, without waiting for anything.
+        """

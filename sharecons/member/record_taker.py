@@ -1,6 +1,6 @@
 """Taking the records of a member in one task, which acknowledges each of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from anyio.lowlevel import checkpoint
@@ -8,6 +8,7 @@ from anyio.lowlevel import checkpoint
 from sharecons._record import RENEW
 from sharecons.errors import ClosedError
 from sharecons.member.lease_buffer import LeaseBuffer
+from sharecons.member.source_options import SourceOptions
 from sharecons.metrics.recorder import PollTimes
 from sharecons.net.io.event_loop import AutoResetEvent
 from sharecons.protocol.acknowledge.leases import Lease
@@ -24,17 +25,11 @@ class RecordTaker:
 
     Args:
         buffer: has the records, which are not deserialized.
-        on_locks_lost, on_changed: see `SourceOptions`.
     """
 
-    def __init__(
-        self,
-        buffer: LeaseBuffer,
-        on_locks_lost: Callable[[str], bool],
-        on_changed: Callable[[], None],
-    ) -> None:
-        self._on_locks_lost = on_locks_lost
-        self._on_changed = on_changed
+    def __init__(self, buffer: LeaseBuffer, options: SourceOptions) -> None:
+        self._on_locks_lost = options.on_locks_lost
+        self._on_changed = options.on_changed
         self._buffer = buffer
         self._clock = buffer.clock
         self._changed = AutoResetEvent()
@@ -65,17 +60,7 @@ class RecordTaker:
     # Called by the task.
 
     async def take(self, max_records: int, *, timeout: float) -> list[Any]:
-        """Return up to `max_records` records; wait for the first `timeout` seconds.
-
-        Waiting requests records. Cancelling this loses nothing. The records have to be
-        acknowledged one by one, by their methods.
-
-        Raises:
-            ClosedError: the member is closed.
-            RecordsError: records are damaged; the next call returns others.
-            Error: an error of a topic or partition, once; or the error that ended the
-                member.
-        """
+        """Return records; as `RecordSource.take`."""
         buffer, deadline = self._buffer, self._clock() + timeout
         buffer.recorder.on_poll_started(self._poll_times, self._clock())
         try:

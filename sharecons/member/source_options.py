@@ -7,6 +7,7 @@ from typing import Any
 from anyio.abc import TaskGroup
 
 from sharecons.member.group_start import CheckBeforeJoining
+from sharecons.member.lease_buffer import BufferListener
 from sharecons.member.record_source import Acknowledged
 from sharecons.member.settings import MemberSettings
 
@@ -38,6 +39,8 @@ class SourceOptions:
             has failed or closes: `take` would return or raise immediately.
         on_undelivered: is called with records whose locks have ended before they were
             taken, if some of them were delivered before; None: nothing is called.
+        listener: takes the leases from the member's buffer, and is called when the
+            buffer changes, in place of `take`, `on_locks_lost` and `on_changed`.
     """
 
     settings: MemberSettings
@@ -52,3 +55,4 @@ class SourceOptions:
     on_locks_lost: Callable[[str], bool] = lambda reason: False
     on_changed: Callable[[], None] = lambda: None
     on_undelivered: Callable[[Sequence[Any]], object] | None = None
+    listener: BufferListener | None = None

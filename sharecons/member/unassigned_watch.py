@@ -45,8 +45,6 @@ class ObservedMember(Protocol):
 class UnassignedWatch:
     """Looks whether a member has partitions: `run` is a task.
 
-    Args:
-
     Attributes:
         problems: the problem, while it lasts.
     """

@@ -1,6 +1,6 @@
 """The query's member of the share group: it acquires, writes to the ledger, accepts.
 
-It takes the leases of a `ShareSource` undecoded. The acquired offsets are written to
+It takes the leases of a `LeaseSource` undecoded. The acquired offsets are written to
 the ledger, and accepted once they are durable there. So acquisition locks are held for
 the duration of one write. After a crash
 
@@ -22,6 +22,7 @@ from anyio.to_thread import run_sync
 from sharecons._record import AcknowledgeType
 from sharecons.errors import AuthorizationError, ConnectionFailedError, fresh
 from sharecons.log import get_logger
+from sharecons.member.record_source import LeaseSource
 from sharecons.member.settings import MemberSettings
 from sharecons.member.share_source import ShareSource
 from sharecons.member.source_options import SourceOptions
@@ -89,7 +90,7 @@ class Acquirer:
     last_error: Exception | None = None
 
     def __post_init__(self) -> None:
-        self._source: ShareSource | None = None
+        self._source: LeaseSource | None = None
         self._leases: list[Lease] = []
         self._wakeup = AutoResetEvent()
         self._write_lock = anyio.Lock()
@@ -172,7 +173,7 @@ class Acquirer:
         if self.error is not None:
             raise self.error
 
-    def _new_source(self) -> ShareSource:
+    def _new_source(self) -> LeaseSource:
         return ShareSource(
             SourceOptions(
                 settings=self.config.settings,
@@ -223,13 +224,13 @@ class Acquirer:
         failed = [result for result in results if result.error is not None]
         self.stats.refused += sum(r.last_offset - r.first_offset + 1 for r in failed)
 
-    async def _acquire_until_stopped(self, source: ShareSource) -> None:
+    async def _acquire_until_stopped(self, source: LeaseSource) -> None:
         while not self._stopping and self.error is None:
             self._request_more(source)
             await self._wakeup.wait_until(FOREVER)
             await self._write_acquired()
 
-    def _request_more(self, source: ShareSource) -> None:
+    def _request_more(self, source: LeaseSource) -> None:
         """Let the member fetch what the ledger has room for.
 
         Acquired offsets are written immediately, so there is no pace to measure. A
@@ -268,7 +269,7 @@ class Acquirer:
             _accept(lease)
         self.on_change()
 
-    async def _leave(self, source: ShareSource) -> None:
+    async def _leave(self, source: LeaseSource) -> None:
         """Send the pending acknowledgements and leave the group.
 
         Nothing is sent if another driver has taken the ledger over: it uses the same
@@ -281,7 +282,7 @@ class Acquirer:
         is_taken = isinstance(self.error, LedgerTakenError)
         await source.close(left, leave=not is_taken)
 
-    async def _drain(self, source: ShareSource) -> None:
+    async def _drain(self, source: LeaseSource) -> None:
         """Wait for the fetches in flight, and write and accept what they acquire.
 
         Releasing these records would use up a delivery of each.

@@ -2,12 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from uuid import UUID
 
 from sharecons.config import validation
 from sharecons.errors import ConfigurationError, ConsumerStateError
 from sharecons.member.record_source import RecordSource
-from sharecons.metrics.application_metrics import ApplicationMetric
+from sharecons.member.source_health import SourceHealth
 from sharecons.metrics.catalog import MetricName, values_of
 from sharecons.record import TopicPartition
 from sharecons.worker.conditions import Condition, WorkerConditions
@@ -17,8 +16,10 @@ from sharecons.worker.source_run import SourceRun
 __all__ = ["WorkerHealth"]
 
 
-class WorkerHealth(ABC):
+class WorkerHealth(SourceHealth, ABC):
     """Shows the state of a worker in its group, and pauses topics."""
+
+    _source: RecordSource
 
     def __init__(self, source: RecordSource, policy: HealthPolicy) -> None:
         self._source = source
@@ -31,11 +32,6 @@ class WorkerHealth(ABC):
     @abstractmethod
     def _releases_paused(self) -> bool:
         """True if long pauses can release records: a second delivery has a call."""
-
-    @property
-    def group_id(self) -> str:
-        """The share group."""
-        return self._source.group_id
 
     @property
     def member_id(self) -> str:
@@ -54,11 +50,6 @@ class WorkerHealth(ABC):
         """The topics that the worker consumes, including its retry topics."""
         return self._source.topics
 
-    @property
-    def assignment(self) -> frozenset[TopicPartition]:
-        """The assigned partitions; other members can have them as well."""
-        return self._source.assignment
-
     async def assigned(self) -> frozenset[TopicPartition]:
         """Wait until the worker has started and has partitions, and return these.
 
@@ -71,30 +62,6 @@ class WorkerHealth(ABC):
             Others as `ShareConsumer.assigned`.
         """
         return await self._source_run.wait_until_assigned()
-
-    @property
-    def missing_topics(self) -> frozenset[str]:
-        """The topics of the subscription that do not exist, by the latest metadata."""
-        return self._source.missing_topics
-
-    @property
-    def connected(self) -> bool:
-        """True while heartbeats, fetches and acknowledgements are accepted.
-
-        False before the first heartbeat is accepted, after a failure, when one is
-        overdue by a heartbeat interval, and once the worker leaves its group.
-        """
-        return self._source.is_connected
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """The problems that last now and are logged as warnings."""
-        return self._source.problems
-
-    @property
-    def seconds_since_heartbeat(self) -> float | None:
-        """Seconds since the group coordinator last accepted a heartbeat, or None."""
-        return self._source.seconds_since_heartbeat
 
     # Conditions, for any thread.
 
@@ -125,22 +92,6 @@ class WorkerHealth(ABC):
     def consumer_metrics(self) -> Mapping[MetricName, float]:
         """Return the metrics of the worker's consumer; as `ShareConsumer.metrics`."""
         return values_of(self._source.recorder)
-
-    def register_metric(self, metric: ApplicationMetric) -> None:
-        """Push a metric of the application; as `ShareConsumer.register_metric`."""
-        self._source.application_metrics.register(metric)
-
-    def unregister_metric(self, name: str) -> None:
-        """Push the application's metric of this name no more, if there is one."""
-        self._source.application_metrics.unregister(name)
-
-    async def client_instance_id(self, *, timeout: float = 30.0) -> UUID | None:
-        """Return the id under which brokers know this client's metrics.
-
-        The worker must be running. As `ShareConsumer.client_instance_id`.
-        """
-        validation.check_timeout(timeout)
-        return await self._source.client_instance_id(timeout)
 
     # Pausing.
 

@@ -63,16 +63,18 @@ class Bench:
             GroupConfigReader("billing", delivery_limit),
             log_fields={},
         )
+        self.readers = Readers(lambda: None)
         self.deliveries = DeliveryQueue(
             self.buffer,
+            self.readers,
             implicit=implicit,
+            subscribed=True,
             new_waiter=new_waiter,
             deserializers=deserializers,
         )
         self.pace = Prefetch(500)
         demand = FetchDemand(self.pace, 500, lambda: None)
-        self.buffer.attach(self.deliveries, demand)
-        self.deliveries.subscribed = True
+        self.buffer.attach(self.readers, demand)
         self.poller = Poller(self.deliveries)
 
     def acquire(self, first: int, count: int, delivery_count: int = 1) -> Lease:
@@ -188,7 +190,7 @@ async def test_explicit_mode_accepts_no_passed_records() -> None:
     for _ in range(2):
         await anext(loop)
 
-    assert not bench.deliveries.accept_passed()
+    assert not bench.readers.accept_passed()
     assert lease.is_open(0)
 
 
@@ -400,7 +402,7 @@ async def test_passed_records_are_accepted_after_progress_that_left_none() -> No
     progress = AutoResetEvent()
     loop = RecordIterator[bytes, bytes](bench.deliveries, progress.set)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(accept_passed_records, bench.deliveries, progress)
+        tasks.start_soon(accept_passed_records, bench.readers, progress)
         progress.set()
         await other_tasks_have_run()
         lease = bench.acquire(0, 3)

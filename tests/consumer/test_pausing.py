@@ -132,7 +132,7 @@ async def records_in_flight(consumer: ShareConsumer[Any, Any]) -> list[bytes]:
     async for record in consumer:
         record.accept()
         values.append(record.value)
-        if consumer._member.buffer.count > 4:
+        if consumer._source.buffered > 4:
             break
     return values
 

@@ -275,7 +275,7 @@ async def test_last_deliveries_in_the_buffer_of_a_slow_consumer_are_logged(
         for delivery_count in (1, 2):
             (record,) = await consumer.poll(timeout=5.0, max_records=1)
             assert (WARM_UP, delivery_count) == (record.offset, record.delivery_count)
-            await until(lambda: consumer._member.buffer.count == FEW - 1)
+            await until(lambda: consumer._source.buffered == FEW - 1)
             if delivery_count == 1 or end == "connection":
                 await network.cut()
     await setup.wait_until_settled()

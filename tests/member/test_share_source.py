@@ -13,8 +13,7 @@ from sharecons.errors import ClosedError, ConsumerStateError, LockLostError
 from sharecons.member.group_setup import OffsetReset
 from sharecons.member.record_source import SHORT_SETTLE_TIMEOUT
 from sharecons.member.settings import MemberSettings
-from sharecons.member.share_member import LEAVE_TIMEOUT
-from sharecons.member.share_source import ShareSource
+from sharecons.member.share_source import LEAVE_TIMEOUT, ShareSource
 from sharecons.member.source_options import SourceOptions
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.event_loop import running_clock
@@ -85,14 +84,14 @@ async def test_records_are_taken_up_to_the_demand_once_requested() -> None:
     async with running(records=20) as broker, taking(broker) as user:
         user.member.demand.up_to(5)
         await user.member.assigned()
-        assert user.member.buffer.count == 0
+        assert user.member.buffered == 0
 
         records = await user.take(5)
 
         assert [record.offset for record in records] == [0, 1, 2, 3, 4]
         assert records[0].value == b"0"
         await anyio.sleep(1.0)
-        assert user.member.buffer.count == 0, "nothing is fetched ahead"
+        assert user.member.buffered == 0, "nothing is fetched ahead"
         assert user.member.lock_duration == 30.0
         for record in records:
             record.accept()
