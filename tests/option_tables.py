@@ -77,12 +77,23 @@ def member_table() -> str:
     return _table(("option", "meaning", "default", "property"), rows)
 
 
-def producer_table() -> str:
-    options = {**options_of(ConnectionSettings), **options_of(ProducerSettings)}
+def _plain_table(*tables: type) -> str:
     rows = [
-        (f"`{name}`", _text(entry), _default(entry)) for name, entry in options.items()
+        (f"`{name}`", _text(entry), _default(entry))
+        for table in tables
+        for name, entry in options_of(table).items()
     ]
     return _table(("option", "meaning", "default"), rows)
+
+
+def producer_table() -> str:
+    return _plain_table(ConnectionSettings, ProducerSettings)
+
+
+def taskiq_table() -> str:
+    from sharecons.taskiq.settings import BrokerSettings  # needs taskiq
+
+    return _plain_table(BrokerSettings)
 
 
 def run_table(title: str) -> str:
@@ -108,6 +119,7 @@ PAGES = {
     DOCS / "worker.md": {"worker": worker_table},
     DOCS / "consumer-running.md": {"member": member_table},
     DOCS / "producer.md": {"producer": producer_table},
+    DOCS / "taskiq.md": {"taskiq": taskiq_table},
     DOCS / "command-line-run.md": {
         "run worker": lambda: run_table("worker"),
         "run processes": lambda: run_table("processes"),

@@ -15,7 +15,7 @@ type checkers and editors read the arguments there.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from textwrap import fill
 from types import MappingProxyType
@@ -140,7 +140,9 @@ def read_options(
     return [*found, rest] if others else found
 
 
-def documented(*tables: type, types: Any = None) -> Callable[[ClassT], ClassT]:
+def documented(
+    *tables: type, types: Any = None, without: Collection[str] = ()
+) -> Callable[[ClassT], ClassT]:
     """Add the options of tables to the docstring and the signature of a class.
 
     Its constructor takes them as `**options`, so `help` would not show them. Without
@@ -148,13 +150,14 @@ def documented(*tables: type, types: Any = None) -> Callable[[ClassT], ClassT]:
 
     Args:
         types: a TypedDict with the types of the arguments.
+        without: options of the tables that the class does not have.
     """
 
     def document(owner: ClassT) -> ClassT:
         options: dict[str, Field[Any]] = {}
         for table in tables or (owner,):
             for each in fields(table):
-                if KEY in each.metadata:
+                if KEY in each.metadata and each.name not in without:
                     options.setdefault(each.name, each)
         if owner.__doc__ is not None:  # as with -OO
             text = inspect.cleandoc(owner.__doc__)

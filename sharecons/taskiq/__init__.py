@@ -3,6 +3,7 @@
 Needs `sharecons[taskiq]`. docs/taskiq.md is the guide.
 
 - `broker`: the class for applications; sends tasks, starts and stops the other parts.
+- `settings`: its options: a member's, and its own.
 - `messages`: how a task becomes a record: its key and headers, and when it is due.
 - `held_tasks`: decides which held task is given to taskiq's receiver next.
 - `task_source`: takes records from the consumer, keeps their locks, acknowledges them.

@@ -2,37 +2,28 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
-from typing import Final
+from collections.abc import AsyncGenerator
+from typing import Final, Unpack
 
 import anyio
 from anyio.abc import TaskGroup
 from taskiq import AckableMessage, AsyncBroker, BrokerMessage
 
-from sharecons.config.security import Security
-from sharecons.config.validation import (
-    check_count,
-    check_number,
-    check_string,
-    check_topic,
-    parse_bootstrap,
-)
+from sharecons.config.options import documented
+from sharecons.config.validation import check_topic
 from sharecons.errors import ConsumerStateError, RequestTimedOutError
 from sharecons.log import get_logger
-from sharecons.member.settings import MemberSettings
+from sharecons.member.settings import TABLES, MemberSettings
 from sharecons.net.background import Background
 from sharecons.net.broker_pool import BrokerPool
-from sharecons.net.cluster import Cluster
 from sharecons.net.io.event_loop import LoopGuard
-from sharecons.net.io.transport import Network
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.taskiq.messages import headers_of, key_of
+from sharecons.taskiq.settings import NO_OPTIONS, BrokerOptions, BrokerSettings
 from sharecons.taskiq.task_source import TaskSource
-from sharecons.version import VERSION
 
 __all__ = ["ShareGroupBroker"]
 
-DAY: Final = 24 * 3600.0
 MAX_SENDING: Final = 64
 """Tasks that are written at a time, and so in one batch: a broker returns a whole batch
 for each of its records that is fetched alone."""
@@ -44,6 +35,7 @@ reason. A task that has waited for other tasks has no reason then."""
 _log = get_logger(__name__)
 
 
+@documented(BrokerSettings, *TABLES, types=BrokerOptions, without=NO_OPTIONS)
 class ShareGroupBroker(AsyncBroker):
     """A taskiq broker: a Kafka topic as the queue, a share group as its workers.
 
@@ -63,74 +55,25 @@ class ShareGroupBroker(AsyncBroker):
     Args:
         topic: the tasks' topic, which must exist.
         group_id: the share group of the workers.
-        bootstrap_servers: `host:port`, several with commas or as a sequence.
-        security: TLS and SASL; plain TCP by default.
-        auto_offset_reset: where a new group begins, as `ShareConsumer` has it. By
-            default "earliest", so that tasks sent before the first worker run.
-            None leaves the group unchanged.
-        max_records: tasks that a worker process fetches at a time, even if taskiq's
-            receiver can run fewer. The others wait in this process, and their
-            locks are renewed.
-        max_lock_time: seconds after its delivery for which a task's lock is renewed. A
-            task that runs longer is delivered again.
-        max_delay: the longest `delay` label in seconds. A delayed task is held by a
-            worker until it is due.
-        delivery_timeout: seconds for a task to be written.
-        connect_timeout: seconds for a worker to connect to a first broker.
-        client_id: for the brokers' logs and quotas.
-        client_rack: for brokers that assign by rack.
-        enable_metrics_push: whether brokers that collect metrics of their clients
-            (KIP-714) receive a worker's; needs the extra `telemetry`.
-        network: opens connections, for tests.
+        options: see below; `BrokerOptions` has their types.
 
     Raises:
-        ConfigurationError: an argument is invalid.
+        ConfigurationError: an argument is invalid or unknown.
     """
 
     def __init__(
-        self,
-        topic: str,
-        *,
-        group_id: str,
-        bootstrap_servers: str | Sequence[str] = "localhost:9092",
-        security: Security | None = None,
-        auto_offset_reset: str | None = "earliest",
-        max_records: int = 1,
-        max_lock_time: float = DAY,
-        max_delay: float = 900.0,
-        delivery_timeout: float = 30.0,
-        connect_timeout: float = 10.0,
-        client_id: str = "sharecons-taskiq",
-        client_rack: str | None = None,
-        enable_metrics_push: bool = True,
-        network: Network | None = None,
+        self, topic: str, *, group_id: str, **options: Unpack[BrokerOptions]
     ) -> None:
         super().__init__()
-        check_count("max_records", max_records, 1)
-        check_number("max_lock_time", max_lock_time, 0.0, 365 * DAY)
-        check_number("max_delay", max_delay, 0.0, DAY)
-        check_number("delivery_timeout", delivery_timeout, 0.001, DAY)
         self.topic = check_topic("topic", topic)
         self.group_id = group_id
-        self._bootstrap = parse_bootstrap(bootstrap_servers)
-        self._servers = bootstrap_servers
-        self._security = security
-        self._offset_reset = auto_offset_reset
-        self._max_records = max_records
-        self._max_lock_time = max_lock_time
-        self._max_delay = max_delay
-        self._delivery_timeout = delivery_timeout
-        self._connect_timeout = connect_timeout
-        self._client_id = check_string("client_id", client_id)
-        self._client_rack = client_rack
-        self._enable_metrics_push = enable_metrics_push
-        self._network = network
+        self._settings = BrokerSettings.of(options)
+        self._connect_timeout = self._new_member().connect_timeout
         self._producer: IdempotentProducer | None = None
         self._producing: Background | None = None
         self._source: TaskSource | None = None
         self._guard: LoopGuard | None = None
         self._sending = asyncio.Semaphore(MAX_SENDING)
-        self._settings()  # checks the other arguments
 
     async def startup(self) -> None:
         """Start the producer, in a worker process also the consumer, then the rest.
@@ -183,11 +126,12 @@ class ShareGroupBroker(AsyncBroker):
             message.task_id,
             message.task_name,
             message.labels,
-            max_delay=self._max_delay,
+            max_delay=self._settings.max_delay,
             now_ms=time.time_ns() // 1_000_000,
         )
         producer, sending = self._producer, self._sending
-        with anyio.move_on_after(self._delivery_timeout + REASON_TIME):
+        timeout = self._settings.delivery_timeout
+        with anyio.move_on_after(timeout + REASON_TIME):
             await sending.acquire()
             try:
                 await producer.send(
@@ -201,7 +145,7 @@ class ShareGroupBroker(AsyncBroker):
             return
         raise RequestTimedOutError(
             f"task {message.task_name!r} was not written to topic {self.topic!r} "
-            f"within {self._delivery_timeout:g} s; it might be written nevertheless"
+            f"within {timeout:g} s; it might be written nevertheless"
         )
 
     async def listen(self) -> AsyncGenerator[AckableMessage, None]:
@@ -225,18 +169,11 @@ class ShareGroupBroker(AsyncBroker):
     def _start_producing(self) -> None:
         if self._producing is not None and not self._producing.has_ended:
             return
-        cluster = Cluster(
-            self._bootstrap,
-            client_id=self._client_id,
-            software_version=VERSION,
-            security=self._security,
-            network=self._network,
-        )
-        brokers = BrokerPool(cluster)
+        brokers = BrokerPool(self._new_member().cluster)
         self._guard = LoopGuard("broker")
         self._sending = asyncio.Semaphore(MAX_SENDING)
         producer = self._producer = IdempotentProducer(
-            brokers, delivery_timeout=self._delivery_timeout
+            brokers, delivery_timeout=self._settings.delivery_timeout
         )
 
         def start_producer(tasks: TaskGroup) -> None:
@@ -252,10 +189,10 @@ class ShareGroupBroker(AsyncBroker):
     async def _start_consuming(self) -> TaskSource:
         if self._source is None:
             source = TaskSource(
-                self._settings(),
+                self._new_member(),
                 self.topic,
-                max_lock_time=self._max_lock_time,
-                max_delay=self._max_delay,
+                max_lock_time=self._settings.max_lock_time,
+                max_delay=self._settings.max_delay,
             )
             await source.start()
             self._source = source
@@ -263,7 +200,7 @@ class ShareGroupBroker(AsyncBroker):
 
     async def _wait_until_assigned(self) -> None:
         """Wait until a new group that starts at the end receives what is sent now."""
-        if self._source is None or self._offset_reset == "earliest":
+        if self._source is None or self._settings.auto_offset_reset == "earliest":
             return
         with anyio.move_on_after(self._connect_timeout) as limit:
             await self._source.assigned()
@@ -276,21 +213,8 @@ class ShareGroupBroker(AsyncBroker):
                 waited=f"{self._connect_timeout:g} s",
             )
 
-    def _settings(self) -> MemberSettings:
-        return MemberSettings.of(
-            "ShareGroupBroker",
-            self.group_id,
-            bootstrap_servers=self._servers,
-            auto_offset_reset=self._offset_reset,
-            max_records=self._max_records,
-            acquire_mode="record_limit",
-            client_id=self._client_id,
-            client_rack=self._client_rack,
-            enable_metrics_push=self._enable_metrics_push,
-            connect_timeout=self._connect_timeout,
-            security=self._security,
-            network=self._network,
-        )
+    def _new_member(self) -> MemberSettings:
+        return self._settings.new_member(self.group_id)
 
     async def _stop(self) -> None:
         source, self._source = self._source, None

@@ -1,6 +1,7 @@
 """Starting and stopping `ShareGroupBroker`, and its errors, in virtual time."""
 
 import asyncio
+import re
 from collections import Counter
 from typing import Any
 
@@ -20,6 +21,7 @@ from sharecons.errors import (
     WrongThreadError,
 )
 from sharecons.taskiq import ShareGroupBroker
+from sharecons.taskiq.settings import NO_OPTIONS, BrokerSettings
 from sharecons.testing import OffsetState, virtual_time
 from tests.taskiq.running import (
     Tasks,
@@ -257,9 +259,28 @@ async def test_error_that_ends_the_consumer_ends_the_receiver(kafka) -> None:
         {"auto_offset_reset": "first"},
         {"client_rack": ""},
         {"enable_metrics_push": 1},
+        {"max_wait": -1},
+        {"max_dely": 1},
     ],
 )
 def test_invalid_argument_is_rejected(options: dict[str, Any]) -> None:
     topic = options.pop("topic", "tasks")
     with pytest.raises(ConfigurationError):
         ShareGroupBroker(topic, **{"group_id": "workers", **options})
+
+
+@pytest.mark.parametrize("name", NO_OPTIONS)
+def test_option_of_a_member_without_a_use_is_rejected_with_the_reason(
+    name: str,
+) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(NO_OPTIONS[name])):
+        ShareGroupBroker("tasks", group_id="workers", **{name: "x"})
+
+
+def test_options_of_a_member_are_options_of_the_broker() -> None:
+    settings = BrokerSettings.of({"max_wait": 2.0, "request_timeout": 3.0})
+
+    member = settings.new_member("workers")
+
+    assert (2.0, 3.0) == (member.fetch.max_wait, member.request_timeout)
+    assert (1, True) == (member.fetch.max_records, member.fetch.record_limit)
