@@ -201,6 +201,25 @@ async def test_lost_locks_and_last_deliveries_are_counted(
         assert 0 == value(worker, "record_deliveries", "orders").count
 
 
+async def test_record_that_was_released_before_has_two_deliveries_and_no_queue_time(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.set_group_config("billing", {"share.delivery.count.limit": 2})
+    broker.produce("orders", [b"a"])
+    hanging = Handled(lambda record: anyio.sleep_forever())
+    async with working(broker, hanging, shutdown_grace=0.0) as first:
+        await until(lambda: hanging.calls)
+
+    async with working(broker, Handled()) as second:
+        await until(lambda: settled(broker, 1))
+
+    assert ({"released": 1}, {"accepted": 1}) == (outcomes(first), outcomes(second))
+    deliveries = value(second, "record_deliveries", "orders")
+    assert (1, 2.0) == (deliveries.count, deliveries.sum)
+    assert 1 == value(second, "last_deliveries_total", "orders")
+    assert 0 == value(second, "queue_time_seconds", "orders").count
+
+
 @pytest.mark.slow("40 virtual seconds of requests")
 async def test_renewals_are_those_of_the_consumer(embedded: EmbeddedBroker) -> None:
     embedded.produce("orders", [b"a"])
