@@ -24,11 +24,6 @@ from tests.net.embedded import (
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 def start_at_end(broker):
     broker.set_group_config(GROUP, {"share.auto.offset.reset": "latest"})
 

@@ -27,11 +27,6 @@ from tests.waiting import until
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 EXCEPTIONS = [
     ValueError("v"),
     StopIteration("s"),

@@ -14,6 +14,11 @@ from tests.waiting import until
 GROUP = "billing"
 
 
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request):
+    return request.param
+
+
 @pytest.fixture
 def broker(share_broker):
     share_broker.create_topic("orders")

@@ -12,7 +12,6 @@ from sharecons.errors import CorruptRecordsError
 from sharecons.records.encoder import NewRecord, encode
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
-from sharecons.testing.virtual_time import Backend
 from tests.consumer.consuming import consuming
 from tests.waiting import until
 from tests.worker.working import working
@@ -33,11 +32,6 @@ MAX_DELAY = 0.05
 """Seconds of virtual time, in which only pauses and waits take time. Five damaged
 batches delayed the consumer by 37 s and the worker by 10 s, and by more than two
 minutes if they had ten records each."""
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from sharecons import (
 )
 from sharecons.testing import EmbeddedBroker, OffsetState
 from sharecons.testing.pytest_plugin import SETTINGS
-from sharecons.testing.virtual_time import Backend
 from tests.killable_network import KillableNetwork
 from tests.waiting import until
 
@@ -28,11 +27,6 @@ ACCEPT, RELEASE, _, RENEW = AcknowledgeType
 
 LOCK: Final = 15.0
 """Seconds; the group's lock duration."""
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 @pytest.fixture

@@ -52,6 +52,11 @@ class Application:
         )
 
 
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request):
+    return request.param
+
+
 @pytest.fixture
 def servers(share_broker):
     share_broker.create_topic("orders")

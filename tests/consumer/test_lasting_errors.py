@@ -12,11 +12,6 @@ pytestmark = pytest.mark.anyio
 PARTITIONS = 2
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 async def read(consumer):
     async for _ in consumer:
         pass

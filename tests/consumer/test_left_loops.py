@@ -15,11 +15,6 @@ WARNING = "three loops in a row ended at their first record"
 
 
 @pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
-@pytest.fixture
 async def broker():
     async with EmbeddedBroker(settings=SETTINGS, listen=False) as broker:
         broker.create_topic("orders")

@@ -14,11 +14,6 @@ from tests.waiting import until
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 HINT = "s, the lock lasts 1 s: call renew() or raise share.record.lock.duration.ms"
 
 

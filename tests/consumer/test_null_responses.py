@@ -13,11 +13,6 @@ from tests.waiting import until
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 RECORDS = 20
 
 # Throttle time, error code, error message, member id, epoch, interval.

@@ -33,11 +33,6 @@ ALL_APIS = [
 ]
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 class Lines(logging.Handler):
     """The lines of a member, with the times at which they were logged."""
 

@@ -14,11 +14,6 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
-@pytest.fixture
 async def cluster():
     async with EmbeddedBroker(listen=False) as cluster:
         cluster.create_topic("orders", partitions=4)

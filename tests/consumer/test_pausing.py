@@ -9,18 +9,12 @@ import pytest
 from sharecons import ClosedError, ConfigurationError, Record, ShareConsumer
 from sharecons.testing import EmbeddedBroker, OffsetState
 from sharecons.testing.pytest_plugin import SETTINGS
-from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
 LOCK = 15.0
 """Seconds; the group's lock duration."""
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 @pytest.fixture

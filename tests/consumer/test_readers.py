@@ -26,11 +26,6 @@ from tests.waiting import until
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 GROUP = "billing"
 TASKS = 5
 

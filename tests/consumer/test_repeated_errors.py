@@ -12,11 +12,6 @@ from tests.waiting import until
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 PARTITIONS = 5
 QUIET = 2.0
 """Seconds in which no further error is raised."""

@@ -10,15 +10,9 @@ from sharecons import ShareConsumer
 from sharecons.errors import NotSubscribedError
 from sharecons.testing import EmbeddedBroker, OffsetState
 from sharecons.testing.pytest_plugin import SETTINGS
-from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 @pytest.fixture

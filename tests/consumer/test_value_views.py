@@ -10,17 +10,11 @@ from sharecons.errors import DeserializationError
 from sharecons.records.large_records import LARGE
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
-from sharecons.testing.virtual_time import Backend
 from tests.consumer.consuming import consuming
 
 pytestmark = pytest.mark.anyio
 
 VALUES = [b"small", b"l" * LARGE, b"", None, b"huge" * LARGE]
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 @pytest.fixture

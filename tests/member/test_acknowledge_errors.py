@@ -20,11 +20,6 @@ pytestmark = pytest.mark.anyio
 ACKNOWLEDGE = "ShareAcknowledge"
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 def fail_acknowledgements(code):
     """Return a change of responses: the broker has acknowledged, but returns errors."""
 

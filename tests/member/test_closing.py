@@ -16,11 +16,6 @@ pytestmark = pytest.mark.anyio
 APIS = ("ShareFetch", "ShareAcknowledge", "ShareGroupHeartbeat")
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 async def seconds_to_close(consumer, **options):
     began = anyio.current_time()
     await consumer.aclose(**options)

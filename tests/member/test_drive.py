@@ -11,11 +11,6 @@ from tests.net.interrupts import interruptions
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 NEVER = float("inf")
 
 

@@ -48,11 +48,6 @@ PARTITION_RETRIABLE = [
 ]
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 def reject_fetches(broker, code, times=None):
     fetches = broker.faults.on(FETCH, times=times)
     if code == 9999:

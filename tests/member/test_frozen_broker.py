@@ -14,11 +14,6 @@ LIMIT = 40.0
 connecting and backoffs. Below the session timeout of 45 s."""
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 async def test_broker_with_overdue_responses_serves_no_look_ups():
     """Broker 1 is the leader, the coordinator, and the only bootstrap address."""
     async with running(1, brokers=3) as broker:

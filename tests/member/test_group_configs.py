@@ -23,11 +23,6 @@ ARCHIVED = "sharecons-records-archived-total"
 UNPROCESSED = "sharecons-last-deliveries-unprocessed-total"
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 def set_config(broker, name, value):
     broker.set_group_config("billing", {name: value})
 

@@ -13,11 +13,6 @@ pytestmark = pytest.mark.anyio
 RESET = "share.auto.offset.reset"
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 def new_consumer(broker, group_id, **options):
     return ShareConsumer(
         "orders",

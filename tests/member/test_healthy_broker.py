@@ -16,11 +16,6 @@ from tests.net.embedded import (
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 async def test_records_are_delivered_once_and_accepted():
     async with running(20) as broker:
         network = SlowNetwork(broker)

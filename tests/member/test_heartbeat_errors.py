@@ -46,11 +46,6 @@ PASSING = [
 ]
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 def reject_heartbeats(broker, code, times=None):
     heartbeats = broker.faults.on(HEARTBEAT, times=times)
     if code == 9999:

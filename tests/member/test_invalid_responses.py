@@ -20,11 +20,6 @@ from tests.net.embedded import (
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 def with_content(frame, content):
     """Return a response with another content after its correlation id."""
     changed = frame[4:8] + content

@@ -19,11 +19,6 @@ pytestmark = pytest.mark.anyio
 FETCH = "ShareFetch"
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 def hide_broker(broker, node):
     """Leave a broker out of all metadata."""
 

@@ -26,11 +26,6 @@ PASSING = [
 ]
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 def is_leave(request, context):
     return request.member_epoch == -1
 

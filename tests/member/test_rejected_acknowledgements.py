@@ -20,11 +20,6 @@ UNFETCHED = "partitions cannot be fetched"
 
 
 @pytest.fixture
-def anyio_backend(virtual_clock: Any) -> Any:
-    return virtual_clock
-
-
-@pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Callable[[str], list[str]]:
     caplog.set_level(logging.INFO, "sharecons")
     return lambda text: [

@@ -20,16 +20,10 @@ from sharecons.net.io.event_loop import running_clock
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.virtual_time import Backend
 from tests.net.embedded import GROUP, LATENCY, SlowNetwork, accepted, running
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 def options(broker: EmbeddedBroker, **functions: Any) -> SourceOptions:

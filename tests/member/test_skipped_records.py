@@ -14,18 +14,12 @@ from sharecons.protocol.admin.models import GroupOffset
 from sharecons.protocol.admin.requests import Reply
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
-from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
 RESET = "share.auto.offset.reset"
 LINE = "the group starts at the end of partitions that it has not read"
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 @pytest.fixture

@@ -31,11 +31,6 @@ CLIENT_APIS = {
 }
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 def produce_to_both(broker, count=1):
     for partition in (0, 1):
         broker.produce("orders", [b"x"] * count, partition=partition)

@@ -19,11 +19,6 @@ SECONDS = BATCHES * BATCH_RECORDS * SIZE / SPEED
 """The time that all records take on this network."""
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 class NarrowNetwork:
     """A SlowNetwork on which responses take a second for each SPEED bytes."""
 

@@ -35,11 +35,6 @@ ZSTD = 4
 assert otlp, "loaded here: in a thread, the clock would jump past its import"
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 @asynccontextmanager
 async def pushing(*, records=10, prefixes=(), interval=INTERVAL, **options):
     """Consume from a broker that wants metrics; yield the broker and the consumer."""

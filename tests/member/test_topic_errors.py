@@ -24,11 +24,6 @@ ALTER_CONFIGS = "IncrementalAlterConfigs"
 OFFSET_RESET = "share.auto.offset.reset"
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 async def test_forbidden_topic_in_metadata_is_raised_once():
     """The permission can be granted later."""
     async with running(1) as broker:

@@ -13,11 +13,6 @@ pytestmark = pytest.mark.anyio
 ADVERTISED = 29092
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 class Network(SlowNetwork):
     """A network on which the advertised port refuses connections, or is silent."""
 

@@ -17,11 +17,6 @@ pytestmark = pytest.mark.anyio
 REQUEST = TopicMetadataRequest(names=())
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 class Pool:
     """A pool that knows the brokers of an embedded cluster."""
 

@@ -18,11 +18,6 @@ pytestmark = pytest.mark.anyio
 KAFKA_4_1 = {"ShareFetch": 1, "ShareAcknowledge": 1}
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 @pytest.mark.parametrize(
     "api", ["ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge"]
 )

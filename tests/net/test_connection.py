@@ -22,11 +22,6 @@ from tests.wire.oracle import from_hex
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 HERE = Endpoint("broker", 9092)
 REQUEST = FindCoordinator(group_id="billing")
 RESPONSE = from_hex("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")

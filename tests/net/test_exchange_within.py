@@ -8,11 +8,6 @@ from sharecons.net.io.exchange_timeout import GRACE, exchange_within
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 async def no_request():
     """Send nothing."""
 

@@ -13,11 +13,6 @@ from tests.net.embedded import LATENCY, consuming, requests, running
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 FETCH_TIME = 0.25
 HEARTBEAT_TIME = 0.125
 RECORD_BYTES = 8  # with a value of one byte

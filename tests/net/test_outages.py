@@ -24,11 +24,6 @@ RESPONSE = from_hex("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 
 
 
 @pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
-@pytest.fixture
 def lines(caplog):
     """Return the lines about a broker, as level and reason."""
     caplog.set_level(logging.INFO)

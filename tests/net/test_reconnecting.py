@@ -24,11 +24,6 @@ REQUEST = FindCoordinator(group_id="billing")
 RESPONSE = from_hex("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 async def responding(peer):
     await peer.send_versions()
     for number in range(2, 1000):

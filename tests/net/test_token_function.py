@@ -38,11 +38,6 @@ def name_of(value):
     return "object" if type(value) is object else repr(value)
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 class Tokens:
     """A token function that returns, raises or does the next of some things."""
 

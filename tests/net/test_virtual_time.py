@@ -8,11 +8,6 @@ import pytest
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 async def test_an_hour_takes_no_time():
     before, started = time.monotonic(), anyio.current_time()
 

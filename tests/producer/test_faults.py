@@ -4,28 +4,15 @@ In virtual time.
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator
 
 import anyio
 import pytest
 
 from sharecons.errors import BrokerError, ClosedError, RequestTimedOutError
-from sharecons.testing import EmbeddedBroker, virtual_time
+from sharecons.testing import EmbeddedBroker
 from tests.producer.running import producing_on
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=virtual_time.BACKENDS)
-def anyio_backend(request: pytest.FixtureRequest) -> virtual_time.Backend:
-    return virtual_time.backend(request.param)
-
-
-@pytest.fixture
-async def broker() -> AsyncIterator[EmbeddedBroker]:
-    async with EmbeddedBroker(listen=False) as broker:
-        broker.create_topic("orders", partitions=3)
-        yield broker
 
 
 def values(broker: EmbeddedBroker, topic: str = "orders") -> Counter[bytes]:

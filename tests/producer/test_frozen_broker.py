@@ -12,11 +12,6 @@ LIMIT = 15.0
 """Seconds: one request timeout (10), connecting and backoffs."""
 
 
-@pytest.fixture
-def anyio_backend(virtual_clock):
-    return virtual_clock
-
-
 async def test_new_leader_is_not_looked_up_at_a_frozen_broker():
     async with running(brokers=3) as broker:
         async with producing(broker.brokers[1], network=broker.network) as producer:

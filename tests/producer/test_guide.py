@@ -13,6 +13,11 @@ GUIDE = Guide("producer.md")
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request):
+    return request.param
+
+
 @pytest.fixture
 def broker(share_broker):
     for topic in ("orders", "orders.enriched"):

@@ -1,7 +1,5 @@
 """`Producer` on the embedded broker, in virtual time: sending, closing, cancelling."""
 
-from collections.abc import AsyncIterator
-
 import anyio
 import pytest
 
@@ -15,22 +13,9 @@ from sharecons.errors import (
     ConsumerStateError,
     RequestTimedOutError,
 )
-from sharecons.testing import EmbeddedBroker, virtual_time
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=virtual_time.BACKENDS)
-def anyio_backend(request: pytest.FixtureRequest) -> virtual_time.Backend:
-    return virtual_time.backend(request.param)
-
-
-@pytest.fixture
-async def broker() -> AsyncIterator[EmbeddedBroker]:
-    async with EmbeddedBroker(listen=False) as broker:
-        broker.create_topic("orders", partitions=3)
-        yield broker
 
 
 def new_producer(broker, **options) -> Producer:

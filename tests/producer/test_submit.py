@@ -8,18 +8,13 @@ import pytest
 from sharecons.errors import ClosedError, Error, RequestTimedOutError
 from sharecons.producer.records import RecordPosition
 from sharecons.records.encoder import NewRecord
-from sharecons.testing import EmbeddedBroker, virtual_time
+from sharecons.testing import EmbeddedBroker
 from tests.producer.running import producing_on
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
 VALUES = [b"%d" % number for number in range(500)]
-
-
-@pytest.fixture(params=virtual_time.BACKENDS)
-def anyio_backend(request: pytest.FixtureRequest) -> virtual_time.Backend:
-    return virtual_time.backend(request.param)
 
 
 @pytest.fixture
