@@ -9,11 +9,17 @@ number of its tagged fields.
 """
 
 import io
+import re
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
 from importlib import import_module
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, Final, TypeVar, get_args, get_origin
+from uuid import UUID
 
 import pytest
+from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from sharecons.errors import ProtocolError
@@ -23,10 +29,25 @@ __all__ = [
     "encode_entity",
     "from_hex",
     "read_as_bytes_and_view",
+    "response_of",
     "schema",
 ]
 
 T = TypeVar("T")
+
+REPEATED: Final = {"acquired_records", "partitions"}
+"""Arrays of structs that have two elements in a response."""
+
+SCALARS: Final[dict[str, Any]] = {
+    "bool": True,
+    "bytes": b"some bytes",
+    "error_code": ErrorCode.none,
+    "records": b"some records",
+    "string": "m",
+    "timedelta_i32": timedelta(seconds=1),
+    "timedelta_i64": timedelta(seconds=1),
+    "uuid": UUID("00112233-4455-6677-8899-aabbccddeeff"),
+}
 
 
 def from_hex(lines: str) -> bytes:
@@ -44,6 +65,34 @@ def schema(api: str, version: int) -> Any:
     import_module(f"kio.schema.{api}.v{version}.request")
     import_module(f"kio.schema.{api}.v{version}.response")
     return import_module(f"kio.schema.{api}.v{version}")
+
+
+def response_of(name: str, version: int, **changes: Any) -> Any:
+    """Return kio's response of an API such as ShareFetch, with every field set."""
+    api = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+    return _sample(getattr(schema(api, version), f"{name}Response"), 0, **changes)
+
+
+def _sample(kind: Any, number: int, **changes: Any) -> Any:
+    """Return an entity without tagged fields; its numbers are `number`."""
+    values = {
+        f.name: _value(f.name, f.type, f.metadata.get("kafka_type"), number)
+        for f in fields(kind)
+        if "tag" not in f.metadata
+    }
+    return kind(**values | changes)
+
+
+def _value(name: str, kind: Any, kafka_type: str | None, number: int) -> Any:
+    if NoneType in get_args(kind):
+        (kind,) = (part for part in get_args(kind) if part is not NoneType)
+    if get_origin(kind) is tuple:
+        item = get_args(kind)[0]
+        count = 1 if is_dataclass(item) and name not in REPEATED else 2
+        return tuple(_value("", item, kafka_type, number) for number in range(count))
+    if is_dataclass(kind):
+        return _sample(kind, number)
+    return SCALARS.get(kafka_type, number)
 
 
 def encode_entity(entity: Any) -> bytes:

@@ -17,14 +17,13 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 
 from sharecons.errors import ProtocolError
 from sharecons.protocol.admin.requests import DescribeFeatures, TopicMetadataRequest
 from sharecons.wire.codec.registry import API_LOCATIONS
 from sharecons.wire.fetch import FETCH
 from sharecons.wire.share_state_records import read_key, read_value
-from tests.wire.oracle import encode_entity, from_hex, schema
+from tests.wire.oracle import encode_entity, from_hex, response_of
 from tests.wire.test_admin_responses import FEATURES, api_of, metadata
 from tests.wire.test_newer_brokers import responses
 
@@ -55,40 +54,16 @@ class Null:
 def all_responses():
     yield from responses()
     for version in FETCH.versions:
-        v = schema("fetch", version).response
-        aborted = v.AbortedTransaction(producer_id=77, first_offset=9)
-        partition = v.PartitionData(
-            partition_index=0,
-            error_code=ErrorCode.none,
-            high_watermark=100,
-            last_stable_offset=99,
-            log_start_offset=5,
-            aborted_transactions=(aborted,),
-            preferred_read_replica=-1,
-            records=b"xyz",
-        )
-        topic = v.FetchableTopicResponse(topic_id=TOPIC, partitions=(partition,))
-        entity = v.FetchResponse(
-            throttle_time=SECOND,
-            error_code=ErrorCode.none,
-            session_id=0,
-            responses=(topic,),
-        )
         yield (
             f"fetch-{version}",
-            entity,
+            response_of("Fetch", version),
             lambda data, version=version: FETCH.read(data, 0, version),
         )
     features = api_of(DescribeFeatures)
     for version in features.versions:
-        v = schema("api_versions", version).response
-        api = v.ApiVersion(api_key=78, min_version=1, max_version=2)
-        entity = v.ApiVersionsResponse(
-            error_code=ErrorCode.none, api_keys=(api,), throttle_time=SECOND
-        )
         yield (
             f"features-{version}",
-            entity,
+            response_of("ApiVersions", version),
             lambda data, version=version: features.read(data, 0, version),
         )
 
