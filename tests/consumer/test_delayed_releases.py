@@ -13,13 +13,11 @@ from sharecons import (
     DeserializationError,
     LockLostError,
     Record,
-    RecordStateError,
     ShareConsumer,
 )
 from sharecons.testing import EmbeddedBroker, OffsetState
 from sharecons.testing.pytest_plugin import SETTINGS
 from tests.killable_network import KillableNetwork
-from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -106,26 +104,6 @@ async def test_released_record_comes_again_after_the_delay(
     assert [] == warnings()
 
 
-async def test_other_call_replaces_the_delayed_release(broker: EmbeddedBroker) -> None:
-    broker.produce("orders", [b"0", b"1"])
-    async with consuming(broker) as consumer:
-        records = [await receive(consumer), await receive(consumer)]
-        for record in records:
-            record.release(after=30.0)
-        await anyio.sleep(20.0)
-        records[0].accept()
-        records[1].release()
-        again = await receive(consumer, within=1.0)
-        again.accept()
-        results = await consumer.commit()
-        with pytest.raises(RecordStateError, match="settled by accept"):
-            records[0].release(after=1.0)
-
-        assert (1, 2) == (again.offset, again.delivery_count)
-        assert ACCEPT in {result.type for result in results}
-        assert [] == await consumer.poll(timeout=20.0)
-
-
 async def test_batch_is_released_after_the_delay_except_acknowledged_records(
     broker: EmbeddedBroker,
 ) -> None:
@@ -147,16 +125,6 @@ async def test_batch_is_released_after_the_delay_except_acknowledged_records(
         assert 19.0 <= anyio.current_time() - start <= 21.0
         assert [1, 2, 3, 4] == delayed
         assert 1 == again[0].offset
-
-
-async def test_commit_does_not_wait_for_the_delay(broker: EmbeddedBroker) -> None:
-    broker.produce("orders", [b"0"])
-    async with consuming(broker) as consumer:
-        (await receive(consumer)).release(after=50.0)
-        start = anyio.current_time()
-
-        assert [] == await consumer.commit()
-        assert anyio.current_time() - start < 0.5
 
 
 async def test_pausing_and_leaving_the_loop_keep_the_delay(
@@ -280,37 +248,6 @@ async def test_implicit_loop_does_not_accept_a_delayed_record(
     assert anyio.current_time() - start >= 30.0
 
 
-async def test_poll_and_several_loops_do_not_return_delayed_records(
-    broker: EmbeddedBroker,
-) -> None:
-    broker.produce("orders", [b"%d" % i for i in range(6)])
-    seen: list[tuple[int, int, float]] = []
-    async with consuming(broker, acknowledgement="implicit") as consumer:
-        start = anyio.current_time()
-
-        async def loop() -> None:
-            async for record in consumer:
-                seen.append(
-                    (
-                        record.offset,
-                        record.delivery_count,
-                        anyio.current_time() - start,
-                    )
-                )
-                if record.delivery_count == 1:
-                    record.release(after=30.0)
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(3):
-                tasks.start_soon(loop)
-            await until(lambda: len(seen) >= 12, within=120, pause=1.0)
-            tasks.cancel_scope.cancel()
-
-    assert [(o, 1) for o in range(6)] == sorted(s[:2] for s in seen)[::2]
-    assert [(o, 2) for o in range(6)] == sorted(s[:2] for s in seen)[1::2]
-    assert min(at for _, count, at in seen if count == 2) >= 30.0
-
-
 async def test_record_that_cannot_be_deserialized_is_released_after_the_delay(
     broker: EmbeddedBroker,
 ) -> None:
@@ -338,18 +275,6 @@ async def test_cancelled_handler_keeps_the_delay(broker: EmbeddedBroker) -> None
         await receive(consumer)
 
         assert 28.0 <= anyio.current_time() - start <= 31.0
-
-
-async def test_stop_of_the_program_does_not_wait_for_the_delay(
-    broker: EmbeddedBroker,
-) -> None:
-    broker.produce("orders", [b"0"])
-    consumer = consuming(broker)
-    async with consumer:
-        (await receive(consumer)).release(after=3600.0)
-        start = anyio.current_time()
-
-    assert anyio.current_time() - start < 2.0
 
 
 async def test_idle_consumer_with_a_delayed_record_sends_few_requests(

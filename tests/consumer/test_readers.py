@@ -189,29 +189,6 @@ async def test_a_loop_that_never_awaits_does_not_starve_the_others(broker):
     assert min(read.values()) > 500
 
 
-async def test_a_slow_loop_does_not_delay_the_others(broker):
-    produce(broker, 50)
-    async with consuming(broker) as consumer:
-        reading = Reading(consumer, 49, seconds=0.001)
-        started = anyio.Event()
-
-        async def stuck():
-            async for _ in consumer:
-                started.set()
-                await anyio.sleep_forever()
-
-        with anyio.fail_after(20):
-            async with anyio.create_task_group() as group:
-                group.start_soon(stuck)
-                await started.wait()
-                group.start_soon(reading.loop, "a")
-                group.start_soon(reading.loop, "b")
-                await reading.done.wait()
-                group.cancel_scope.cancel()
-
-    assert {1} == set(reading.read.values())
-
-
 @pytest.mark.parametrize("way", ["cancel", "break", "error"])
 async def test_a_loop_that_is_left_releases_its_record_and_others_go_on(broker, way):
     produce(broker, 10)

@@ -172,22 +172,6 @@ async def test_metadata_without_topics_causes_no_request_storm(broker):
             tasks.cancel_scope.cancel()
 
 
-async def test_coordinator_that_rejects_heartbeats_causes_no_request_storm(broker):
-    async with consuming(broker) as consumer:
-        reading = Reading(consumer)
-        async with anyio.create_task_group() as tasks:
-            heartbeats = broker.faults.on("ShareGroupHeartbeat", times=None)
-            rejected = heartbeats.refuse("NOT_COORDINATOR")
-            lookups = broker.faults.on("FindCoordinator", times=None).delay(0.0)
-            tasks.start_soon(reading.run)
-            await anyio.sleep(SECONDS)
-            assert lookups.hits < 20
-            assert rejected.hits < 20
-            rejected.undo()
-            await reading.arrives(broker, b"after", 3)
-            tasks.cancel_scope.cancel()
-
-
 async def test_missing_acknowledgement_results_cause_no_request_storm(broker):
     failed = []
     async with consuming(broker, on_acknowledged=failed.extend) as consumer:

@@ -266,29 +266,6 @@ async def test_close_from_a_task_that_a_callback_started(broker):
                 await closed.wait()
 
 
-async def test_callback_that_raises_does_not_hold_up_closing(broker):
-    def on_acknowledged(results):
-        raise ValueError("of the callback")
-
-    before = None
-    async with consuming(broker, on_acknowledged=on_acknowledged) as consumer:
-        for record in await take(consumer, 3):
-            record.accept()
-        before = anyio.current_time()
-    assert anyio.current_time() - before < 5
-
-
-async def test_broker_without_responses_holds_up_closing_until_its_time_limit(broker):
-    async with consuming(broker) as consumer:
-        (record,) = await take(consumer, 1)
-        for api in ("ShareFetch", "ShareAcknowledge", "ShareGroupHeartbeat"):
-            broker.faults.on(api, times=None).stall()
-        record.accept()
-        before = anyio.current_time()
-        await consumer.aclose(timeout=0.1)
-        assert anyio.current_time() - before < 2
-
-
 async def test_admin_used_in_another_event_loop_is_rejected(broker):
     async with ShareGroupAdmin(bootstrap_servers=broker.bootstrap_servers) as admin:
         await admin.describe_topics()

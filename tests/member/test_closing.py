@@ -57,29 +57,6 @@ async def test_leave_without_a_response_holds_up_closing_until_its_timeout():
             )
 
 
-async def test_hanging_brokers_hold_up_closing_until_its_timeout():
-    async with running(1, brokers=2, partitions=2) as broker:
-        async with consuming(broker) as consumer:
-            await next_record(consumer)
-            broker.faults.hang()
-
-            seconds = await seconds_to_close(consumer, timeout=3.0)
-            assert 3.0 == pytest.approx(seconds, abs=0.1)
-
-
-async def test_stopped_brokers_hold_up_closing_until_its_timeout():
-    """The leave is repeated: a broker could start again."""
-    async with running(1, brokers=2) as broker:
-        async with consuming(broker, acknowledgement="explicit") as consumer:
-            (await next_record(consumer)).accept()
-            for node in (1, 2):
-                broker.stop_broker(node)
-
-            seconds = await seconds_to_close(consumer, timeout=3.0)
-
-    assert seconds == pytest.approx(3.0, abs=0.1)
-
-
 async def test_fetches_that_wait_at_several_brokers_hold_up_closing_by_their_wait():
     async with running(brokers=3, partitions=3) as broker:
         async with consuming(broker, max_wait=5.0) as consumer:

@@ -108,24 +108,6 @@ async def test_full_session_cache_of_a_broker_delays_the_first_record():
         assert 1 == len({id(context.connection) for _, context in fetches})
 
 
-@pytest.mark.parametrize(
-    "code", ["SHARE_SESSION_NOT_FOUND", "INVALID_SHARE_SESSION_EPOCH"]
-)
-async def test_lost_session_is_opened_again(code):
-    async with running(2) as broker:
-        async with consuming(broker) as consumer:
-            loop = aiter(consumer)
-            await anext(loop)
-            await anext(loop)
-            reject_fetches(broker, code, times=1)
-            broker.produce("orders", [b"c"])
-            with anyio.fail_after(60):
-                while (await anext(loop)).offset != 2:
-                    pass
-
-        assert busiest_second(broker) <= STORM
-
-
 async def test_session_that_ends_just_after_a_reconnect_is_opened_again():
     """A broker that ends the lost connection's session late can end the new one."""
     async with running(2) as broker:
@@ -161,23 +143,6 @@ async def test_partition_error_that_ends_is_raised_and_recovered(code, kind):
             with pytest.raises(kind, match=f"orders-0: {code}"):
                 await next_record(consumer)
             assert 0 == (await next_record(consumer)).offset
-
-
-@pytest.mark.parametrize("code", PARTITION_RAISED)
-async def test_persistent_partition_error_causes_no_request_storm(code):
-    errors = []
-    async with running(1) as broker:
-        broker.faults.on(FETCH, times=None).refuse_partitions(code)
-        async with consuming(broker) as consumer:
-            with anyio.move_on_after(60):
-                while True:
-                    with pytest.raises(BrokerError) as caught:
-                        await anext(aiter(consumer))
-                    errors.append(caught.value)
-
-        assert 1 == len(errors)
-        assert busiest_second(broker) <= STORM
-        assert len(requests(broker, FETCH)) < 60 * 3
 
 
 @pytest.mark.parametrize("code", PARTITION_RETRIABLE)

@@ -79,15 +79,6 @@ async def test_fatal_heartbeat_error_is_raised_by_every_call(code, kind):
         assert 1 == len(requests(broker, HEARTBEAT))
 
 
-async def test_fatal_error_wakes_waiting_readers():
-    async with running() as broker:
-        heartbeats = broker.faults.on(HEARTBEAT, after=3, times=None)
-        heartbeats.refuse("GROUP_AUTHORIZATION_FAILED")
-        async with consuming(broker) as consumer:
-            with anyio.fail_after(60), pytest.raises(AuthorizationError):
-                await anext(aiter(consumer))
-
-
 @pytest.mark.parametrize("code", PASSING)
 async def test_heartbeat_error_that_ends_is_recovered(code):
     async with running(1) as broker:
@@ -121,42 +112,7 @@ async def test_persistent_heartbeat_error_causes_no_request_storm(code):
         assert len(requests(broker, HEARTBEAT)) < 60 * 3
 
 
-@pytest.mark.parametrize("code", ["UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"])
-async def test_fenced_member_joins_again_immediately_under_its_id(code):
-    async with running() as broker:
-        heartbeats = record_requests(broker, HEARTBEAT)
-        async with consuming(broker) as consumer:
-            assert await next_record(consumer, within=20) is None
-            before = list(heartbeats)
-            reject_heartbeats(broker, code, times=1)
-            await anyio.sleep(6)
-            broker.produce("orders", [b"a"])
-            record = await next_record(consumer)
-
-            later = [request for request, _ in heartbeats[len(before) :]]
-            assert 0 == record.offset
-            (join,) = [request for request in later if request.member_epoch == 0]
-            assert join.member_id == before[0][0].member_id
-            assert ("orders",) == join.subscribed_topic_names
-
-
 # The lookup of the coordinator.
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "COORDINATOR_NOT_AVAILABLE",
-        "COORDINATOR_LOAD_IN_PROGRESS",
-        "UNKNOWN_SERVER_ERROR",
-    ],
-)
-async def test_unavailable_coordinator_is_looked_up_again(code):
-    async with running(1) as broker:
-        broker.faults.on("FindCoordinator", times=4).refuse(code)
-        async with consuming(broker) as consumer:
-            assert 0 == (await next_record(consumer)).offset
-        assert busiest_second(broker) <= STORM
 
 
 async def test_forbidden_group_in_the_coordinator_lookup_is_raised():
@@ -170,20 +126,6 @@ async def test_forbidden_group_in_the_coordinator_lookup_is_raised():
                 ):
                     await anext(aiter(consumer))
         assert 1 == len(requests(broker, "FindCoordinator"))
-
-
-async def test_moved_coordinator_is_followed():
-    async with running(1, brokers=2) as broker:
-        async with consuming(broker) as consumer:
-            await next_record(consumer)
-            broker.move_coordinator("billing", to=2)
-            moved_at = anyio.current_time()
-            await anyio.sleep(20)
-
-            assert 1 == len(requests(broker, HEARTBEAT, moved_at, node=1))
-            assert requests(broker, HEARTBEAT, moved_at, node=2)
-            # The assignment outlives the move: the member has not left the group.
-            assert consumer.assignment
 
 
 # Members that stay.

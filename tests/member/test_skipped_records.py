@@ -178,15 +178,6 @@ async def test_failure_of_the_count_neither_fails_nor_delays_the_consumer(
     assert hit.hits
 
 
-async def test_forbidden_group_offsets_are_ignored(broker: EmbeddedBroker) -> None:
-    fault = broker.faults.on("DescribeShareGroupOffsets", times=None)
-    hits = fault.refuse("GROUP_AUTHORIZATION_FAILED")
-    async with consuming(broker):
-        pass
-
-    assert hits.hits
-
-
 async def test_coordinator_that_is_loading_is_requested_again(
     broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:

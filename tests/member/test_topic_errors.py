@@ -5,7 +5,6 @@ import logging
 import anyio
 import pytest
 
-from sharecons import ShareConsumer
 from sharecons.errors import AuthorizationError, BrokerError
 from tests.net.embedded import (
     STORM,
@@ -90,15 +89,6 @@ async def test_missing_topic_is_awaited_with_one_warning(caplog):
     assert lookups < 30 * 3
 
 
-async def test_missing_topic_causes_no_request_storm():
-    async with running(topic=None) as broker:
-        async with consuming(broker) as consumer:
-            assert await next_record(consumer) is None
-
-        assert busiest_second(broker) <= STORM
-        assert len(requests(broker, "Metadata")) < 60 * 2
-
-
 # Settings of the group.
 
 
@@ -174,18 +164,3 @@ async def test_forbidden_config_read_is_ignored(code):
         async with consuming(broker) as consumer:
             assert 0 == (await next_record(consumer)).offset
         assert fault.hits
-
-
-async def test_repr_of_a_consumer_that_could_not_be_entered_is_new():
-    async with running(1) as broker:
-        broker.stop_broker(1)
-        consumer = ShareConsumer(
-            "orders",
-            group_id="billing",
-            bootstrap_servers=broker.brokers[1],
-            network=SlowNetwork(broker),
-        )
-
-        with pytest.raises(Exception, match="no broker responded"):
-            await consumer.__aenter__()
-        assert "new" in repr(consumer)

@@ -62,28 +62,6 @@ def test_each_pending_run_has_one_acknowledge_type() -> None:
     assert [(0, 2), (2, 5), (5, 6)] == states.pending_runs()
 
 
-def test_run_that_grows_after_sending_has_only_the_new_records_pending() -> None:
-    states = AckStates(4)
-    for index in range(2):
-        acknowledge(states, index, ACCEPT)
-    states.set_sent()
-    for index in (2, 3):
-        acknowledge(states, index, ACCEPT)
-
-    assert [(2, 4)] == states.pending_runs()
-    assert [SENT | ACCEPT] * 2 + [ACCEPT] * 2 == [states[i] for i in range(4)]
-
-
-def test_run_that_reaches_an_acknowledged_record_does_not_overwrite_it() -> None:
-    states = AckStates(4)
-    acknowledge(states, 1, REJECT)
-    acknowledge(states, 0, ACCEPT)
-    states.set_sent()
-    acknowledge(states, 1, ACCEPT)
-
-    assert SENT | REJECT == states[1]
-
-
 def test_runs_are_divided_at_the_ends_of_ranges():
     runs = [Run(0, 5, ACCEPT), Run(8, 9, RELEASE)]
 

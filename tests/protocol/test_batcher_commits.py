@@ -1,10 +1,8 @@
 """Commits, which wait for the results of acknowledgements."""
 
-from sharecons.protocol.acknowledge.results import join_results
 from sharecons.protocol.codes import Code
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW
 from tests.protocol.batcher_harness import (
-    INVALID_STATE,
     BatcherHarness,
     lose_session,
 )
@@ -36,37 +34,6 @@ def test_commit_waits_for_pending_and_sent_acknowledgements():
     assert waiter.is_done
     assert [(0, ACCEPT), (1, RELEASE)] == [
         (r.first_offset, r.type) for r in waiter.results
-    ]
-
-
-def test_two_commits_wait_for_one_record():
-    harness = BatcherHarness()
-    harness.add_lease(0).acknowledge(0, ACCEPT)
-
-    waiters = [harness.commit(), harness.commit()]
-    harness.exchange()
-
-    assert [(True, 1), (True, 1)] == [
-        (each.is_done, len(each.results)) for each in waiters
-    ]
-
-
-def test_commit_of_a_rejected_batch_waits_for_its_last_part():
-    harness = BatcherHarness()
-    harness.add_lease(*range(10)).acknowledge_open(0, 10, ACCEPT)
-    waiter = harness.commit()
-    done = []
-
-    while sent := harness.take_acks():
-        done.append(waiter.is_done)
-        bad = INVALID_STATE if 3 in sent[P0] else 0
-        harness.respond(partition_response(P0, acknowledge_error=bad))
-
-    assert not any(done)
-    assert waiter.is_done
-    assert harness.results == [
-        (r.first_offset, r.last_offset, r.type, r.error and r.error.name)
-        for r in join_results(waiter.results)
     ]
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from sharecons.errors import LockLostError
-from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
 from tests.protocol.batcher_harness import (
     BatcherHarness,
@@ -13,7 +12,6 @@ from tests.protocol.batcher_harness import (
 from tests.protocol.message_factories import (
     P0,
     P1,
-    TOPIC,
     partition_response,
 )
 
@@ -27,22 +25,6 @@ def test_collected_renewal_is_reported_before_it_is_sent():
     harness.batcher.collect()
 
     assert harness.batcher.has_renewals
-
-
-def test_renewed_lease_is_kept_until_it_is_acknowledged():
-    harness = BatcherHarness()
-    lease = harness.add_lease(0)
-    lease.acknowledge(0, RENEW)
-    harness.take_acks()
-
-    harness.respond(partition_response(P0), renewed_until=60.0)
-    held = harness.batcher.leases
-    lease.acknowledge(0, ACCEPT)
-    harness.exchange(now=31.0)
-
-    assert (lease,) == held
-    assert 60.0 == lease.deadline_of(0)
-    assert [(0, 0, ACCEPT, None), (0, 0, RENEW, None)] == sorted(harness.results)
 
 
 def test_renewed_and_urgent_records_of_a_lease_are_sent_separately():
@@ -230,23 +212,6 @@ def test_accept_before_the_session_was_lost_fails_once_and_a_second_raises(
 
     failed = [result for result in harness.results if result[2] == ACCEPT]
     assert [(0, 0, ACCEPT, "NETWORK_EXCEPTION")] == failed
-
-
-def test_packed_lease_is_dropped_when_its_lock_ends():
-    harness = BatcherHarness()
-    lease = Lease(
-        topic=TOPIC,
-        share_partition=P0,
-        acquired=((0, 9, 1),),
-        payload=b"records",
-        deadline=30.0,
-        lock_scope=harness.lock_scope,
-        owner=harness.batcher,
-    )
-    harness.batcher.add_lease(lease)
-
-    assert [lease] == harness.batcher.forget_expired(now=30.0)
-    assert not harness.batcher.has_open
 
 
 # Records that were acquired again after their locks had ended.

@@ -42,16 +42,6 @@ def test_one_invalid_offset_fails_alone_and_the_others_are_applied(bad: int):
     assert () == harness.batcher.leases
 
 
-def test_two_invalid_offsets_of_a_full_window_fail_alone():
-    harness = BatcherHarness()
-    harness.add_lease(*range(2_000)).acknowledge_open(0, 2_000, ACCEPT)
-
-    exchange_all(harness, 700, 1_999)
-
-    failed = [r[:2] for r in harness.results if r[3] is not None]
-    assert [(700, 700), (1_999, 1_999)] == failed
-
-
 def test_lease_of_invalid_offsets_fails_after_a_limited_number_of_requests():
     harness = BatcherHarness()
     harness.add_lease(*range(2_000)).acknowledge_open(0, 2_000, ACCEPT)

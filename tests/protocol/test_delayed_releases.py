@@ -165,16 +165,6 @@ def test_delay_of_zero_is_a_release() -> None:
     assert [(0, {RELEASE})] == kinds(list(leader.run(1.0)))
 
 
-def test_record_that_is_renewed_meanwhile_is_released_after_the_response() -> None:
-    leader = Delaying()
-    leader.lease.acknowledge(3, RENEW)
-    request = leader.next_acknowledge()
-    release_later(leader.lease, 3, after=5.0)
-    leader.exchange(request)
-
-    assert [(5, {RELEASE})] == kinds(list(leader.run(40.0)))
-
-
 def test_release_that_is_due_during_a_renewal_follows_its_response() -> None:
     leader = Delaying()
     release_later(leader.lease, 3, after=32.0)
@@ -213,16 +203,6 @@ def test_other_acknowledgement_replaces_a_delayed_release(
     assert [(1, {kind})] == kinds(list(leader.run(60.0)))
 
 
-def test_other_acknowledgement_replaces_a_delayed_release_that_is_renewed() -> None:
-    leader = Delaying()
-    release_later(leader.lease, 3, after=100.0)
-    renewal = leader.next_renewal()
-    leader.lease.acknowledge(3, ACCEPT)
-    assert {3: RENEW} == leader.exchange(renewal)
-
-    assert [{ACCEPT}] == [types for _, types in kinds(list(leader.run(200.0)))]
-
-
 def test_renewal_takes_a_delayed_release_back() -> None:
     leader = Delaying()
     release_later(leader.lease, 3, after=10.0)
@@ -255,20 +235,6 @@ def test_acknowledging_open_records_leaves_delayed_ones() -> None:
     assert {3: RELEASE} == second[1]
 
 
-def test_records_acknowledged_in_turn_around_a_delayed_one() -> None:
-    leader = Delaying()
-    for offset in range(10):
-        if offset in (3, 4):
-            release_later(leader.lease, offset, after=10.0)
-        else:
-            leader.lease.acknowledge(offset, RELEASE)
-
-    first, second = leader.run(28.0)
-
-    assert set(range(10)) - {3, 4} == set(first[1])
-    assert {3: RELEASE, 4: RELEASE} == second[1]
-
-
 @pytest.mark.parametrize("kind", TERMINAL_TYPES)
 def test_delay_after_a_sent_acknowledgement_raises(kind: AcknowledgeType) -> None:
     leader = Delaying()
@@ -278,15 +244,6 @@ def test_delay_after_a_sent_acknowledgement_raises(kind: AcknowledgeType) -> Non
     with pytest.raises(RecordStateError, match=f"settled by {kind.name.lower()}"):
         release_later(leader.lease, 3, after=10.0)
     assert [] == list(leader.run(60.0))
-
-
-def test_acknowledgement_after_the_delay_raises() -> None:
-    leader = Delaying()
-    release_later(leader.lease, 3, after=10.0)
-    list(leader.run(11.0))
-
-    with pytest.raises(RecordStateError, match="settled by release, and that was sent"):
-        leader.lease.acknowledge(3, ACCEPT)
 
 
 @pytest.mark.parametrize(
@@ -359,23 +316,6 @@ def test_delays_of_sparse_offsets_name_the_offsets() -> None:
     assert [([1, 4, 5], 5.0)] == owner.delays
 
 
-def test_lease_with_one_record_has_nothing_to_send_while_it_is_delayed() -> None:
-    leader = Delaying()
-    leader.lease.acknowledge_open(0, 10, ACCEPT)
-    list(leader.run(1.0))
-    leader.prefetch.waiting_readers = 1
-    fetch = leader.next_fetch()
-    leader.respond(fetch, fetch_response(partition_response(P0, (10, 10))))
-    (lease,) = leader.take_leases()
-    leader.prefetch.waiting_readers = 0
-    lease.release_later(10, 5.0)
-
-    ((at, acks),) = leader.run(20.0)
-
-    assert {10: RELEASE} == acks
-    assert 6.0 <= at <= 6.1
-
-
 def test_lost_session_fails_delayed_releases_once() -> None:
     lease = lease_of_ten()
     lease.release_later(4, 12.5)
@@ -390,22 +330,6 @@ def test_lost_session_fails_delayed_releases_once() -> None:
     with pytest.raises(LockLostError):
         lease.release_open_later(0, 10, 1.0)
     assert lease.is_settled
-
-
-def test_failed_renewal_leaves_the_record_delayed() -> None:
-    lease = lease_of_ten()
-    lease.release_later(4, 100.0)
-    lease.renew_delayed([4])
-
-    renewal = take_runs(lease)
-    settle(lease, renewal)
-
-    assert [(4, 4, RENEW)] == renewal
-    assert (30.0, False, []) == (
-        lease.deadline_of(4),
-        lease.is_open(4),
-        take_runs(lease),
-    )
 
 
 # Locks that are not renewed.

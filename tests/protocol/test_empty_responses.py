@@ -62,10 +62,6 @@ class Storm(LeaderHarness):
         return count
 
 
-def test_first_empty_responses_cause_no_pause():
-    assert [0.0] * (WITHOUT_PAUSE + 1) == Storm().opened().empty(WITHOUT_PAUSE + 1)
-
-
 def test_pauses_after_more_empty_responses_grow_up_to_max_wait():
     pauses = Storm().opened().empty(REOPEN)[WITHOUT_PAUSE + 1 :]
 
@@ -176,15 +172,6 @@ def test_pause_ends_when_a_partition_is_added():
     storm.leader.set_partitions(frozenset({P0, P1}))
 
     assert isinstance(storm.next_request(), ShareFetch)
-
-
-def test_closing_does_not_wait_for_a_pause_after_empty_responses():
-    storm = Storm().opened()
-    storm.empty(REOPEN - 1)
-
-    storm.leader.close()
-
-    assert -1 == storm.next_acknowledge().share_session_epoch
 
 
 def test_session_is_closed_and_opened_again_after_many_empty_responses():

@@ -50,14 +50,6 @@ def test_forbidden_partitions_of_a_topic_share_one_pause():
     assert -math.inf == pauses.paused_until(OTHER)
 
 
-def test_each_corrupt_partition_has_its_own_pause():
-    pauses = FetchPauses()
-    pauses.on_error(P0, Code.CORRUPT_MESSAGE, 1.0)
-    pauses.on_error(P1, Code.CORRUPT_MESSAGE, 2.0)
-
-    assert (1.05, 2.05) == (pauses.paused_until(P0), pauses.paused_until(P1))
-
-
 @pytest.mark.parametrize("code", REPORTED)
 def test_pauses_of_a_repeated_error_grow_up_to_a_limit(code):
     pauses = FetchPauses()
@@ -86,13 +78,6 @@ def test_successful_fetch_of_one_partition_ends_the_pause_of_its_topic():
     assert [P0] == pauses.take_recovered({P0}, [])
     assert -math.inf == pauses.paused_until(P1)
     assert {P1: FORBIDDEN} == pauses.codes
-
-
-def test_partition_that_was_not_fetched_has_not_recovered():
-    pauses = FetchPauses()
-    pauses.on_error(P0, FORBIDDEN, 1.0)
-
-    assert [] == pauses.take_recovered({P1}, [partition_response(P1, (0, 3))])
 
 
 def test_corrupt_partition_recovers_when_records_are_acquired():
@@ -166,27 +151,6 @@ def test_leader_with_only_paused_partitions_waits_until_the_pause_ends(code):
     assert not again.forgotten
 
 
-def test_forbidden_partition_is_fetched_about_once_a_second():
-    harness = LeaderHarness(P0, OTHER)
-    requests_of_p0 = 0
-    for _ in range(2_000):
-        due = harness.leader.next_deadline(harness.now)
-        harness.now = max(due, harness.now)
-        request = harness.next_fetch()
-        requests_p0 = P0 not in request.forgotten and (
-            P0 in request.added or P0 in harness.session_partitions
-        )
-        requests_of_p0 += requests_p0
-        harness.now += 0.0 if requests_p0 else request.max_wait
-        harness.respond(
-            request, fetch_response(*failed_fetches(P0) if requests_p0 else ())
-        )
-        if harness.now > 10:
-            break
-
-    assert 8 <= requests_of_p0 <= 17
-
-
 def test_recovered_partitions_are_reported_once():
     harness = LeaderHarness(P0, P1)
     harness.respond(harness.next_fetch(), fetch_response(*failed_fetches(P0, P1)))
@@ -254,14 +218,6 @@ def test_leader_with_an_unreported_error_after_a_pause_waits_again():
 
     assert harness.next_request() is None
     assert harness.leader.next_deadline(harness.now) > harness.now
-
-
-def test_closing_does_not_wait_for_a_pause_after_failed_fetches():
-    harness = LeaderHarness(P0)
-    harness.respond(harness.next_fetch(), fetch_response(*failed_fetches(P0)))
-    harness.leader.close()
-
-    assert -1 == harness.next_acknowledge().share_session_epoch
 
 
 # Topics that the application wants no records of.

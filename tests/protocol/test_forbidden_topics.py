@@ -35,15 +35,6 @@ def test_rejected_member_joins_without_the_forbidden_topic():
     assert ("refunds",) == next_heartbeat(membership, now).topics
 
 
-def test_joined_member_sends_no_topics_while_they_are_unchanged():
-    membership, now = rejected_member("orders", "refunds")
-    membership.exclude_topics(ORDERS, now)
-    membership.on_response(next_heartbeat(membership, now), heartbeat_response(), now)
-    now = membership.next_deadline(now)
-
-    assert next_heartbeat(membership, now).topics is None
-
-
 def test_topic_that_becomes_allowed_is_subscribed_immediately():
     membership, now = rejected_member("orders", "refunds")
     membership.exclude_topics(ORDERS, now)

@@ -14,7 +14,6 @@ from sharecons.protocol.group.heartbeat_interval import (
 from sharecons.protocol.group.messages import JOIN_EPOCH, LEAVE_EPOCH, HeartbeatResponse
 from sharecons.protocol.group.states import State
 from tests.protocol.membership_harness import (
-    COORDINATOR,
     MEMBER_ID,
     NO_PARTITIONS,
     coordinator_response,
@@ -36,10 +35,6 @@ def test_member_without_topics_sends_nothing():
     assert math.inf == membership.next_deadline(now=0.0)
     assert membership.next_request(now=1e9) is None
     assert not membership.finished
-
-
-def test_first_request_looks_up_the_coordinator():
-    assert "billing" == next_find_coordinator(new_member("orders"), now=0.0).group_id
 
 
 def test_first_heartbeat_has_all_fields():
@@ -66,10 +61,6 @@ def test_later_heartbeat_has_only_the_member_epoch():
         heartbeat.topics,
         heartbeat.rack,
     )
-
-
-def test_coordinator_is_the_one_in_the_lookup_response():
-    assert COORDINATOR == joined_member().coordinator
 
 
 def test_assignment_is_kept_after_a_response_without_one():
@@ -179,14 +170,6 @@ def test_heartbeat_soon_starts_early_heartbeats():
     assert 2.0 + EARLY_INTERVAL == membership.next_deadline(now=2.0)
 
 
-def test_heartbeat_soon_without_a_subscription_does_nothing():
-    membership = new_member()
-
-    membership.heartbeat_soon(now=2.0)
-
-    assert math.inf == membership.next_deadline(now=2.0)
-
-
 def test_throttled_member_waits_for_the_throttle_time():
     membership = joined_member()
 
@@ -230,25 +213,6 @@ def test_subscription_during_a_heartbeat_is_sent_directly_after_it():
     assert ("refunds",) == next_heartbeat(membership, now=5.2).topics
 
 
-def test_subscription_replaced_while_it_is_sent_is_sent_again():
-    membership = joined_member("orders")
-    membership.subscribe(("refunds",), now=1.0)
-    in_flight = next_heartbeat(membership, now=1.0)
-
-    membership.subscribe(("orders",), now=1.1)
-    membership.on_response(in_flight, heartbeat_response(), now=1.2)
-
-    assert ("orders",) == next_heartbeat(membership, now=1.2).topics
-
-
-def test_subscribing_keeps_the_assignment_until_a_response():
-    membership = joined_member("orders")
-
-    membership.subscribe(("refunds",), now=1.0)
-
-    assert frozenset({P0}) == membership.assignment
-
-
 def test_subscribing_to_nothing_leaves_the_group():
     membership = joined_member()
 
@@ -256,23 +220,6 @@ def test_subscribing_to_nothing_leaves_the_group():
 
     assert NO_PARTITIONS == membership.assignment
     assert LEAVE_EPOCH == next_heartbeat(membership, now=1.0).member_epoch
-
-
-def test_member_that_left_can_subscribe_again():
-    membership = joined_member(epoch=4)
-    membership.subscribe((), now=1.0)
-    membership.on_response(
-        next_heartbeat(membership, now=1.0), heartbeat_response(), now=1.1
-    )
-
-    membership.subscribe(("orders",), now=2.0)
-    heartbeat = next_heartbeat(membership, now=2.0)
-
-    assert (JOIN_EPOCH, ("orders",), MEMBER_ID) == (
-        heartbeat.member_epoch,
-        heartbeat.topics,
-        heartbeat.member_id,
-    )
 
 
 def test_subscribing_while_leaving_joins_after_the_leave():

@@ -152,11 +152,6 @@ def test_delays_between_rejoins_grow_to_a_limit():
     assert (60, 600) == (REJOIN_DELAY, MAX_REJOIN_DELAY)
 
 
-def test_rejoin_before_joining_does_nothing():
-    assert not new_member().rejoin(now=0.0)
-    assert not new_member("orders").rejoin(now=0.0)
-
-
 @pytest.mark.parametrize("code", FENCING)
 def test_fenced_member_sends_early_heartbeats_until_it_is_assigned(code: Code):
     membership = joined_member()
@@ -231,35 +226,6 @@ def test_failed_coordinator_lookups_are_repeated_with_growing_pauses():
     assert 0.8 <= pauses[-1]
 
 
-def test_heartbeat_to_a_loading_coordinator_is_repeated_after_a_pause():
-    membership = joined_member("orders", epoch=3)
-
-    membership.on_response(
-        next_heartbeat(membership, 5.0),
-        error_response(Code.COORDINATOR_LOAD_IN_PROGRESS),
-        now=5.0,
-    )
-    due = membership.next_deadline(now=5.0)
-
-    assert 5.0 < due < 5.1
-    assert (3, ("orders",)) == (
-        next_heartbeat(membership, due).member_epoch,
-        next_heartbeat(membership, due).topics,
-    )
-    assert frozenset({P0}) == membership.assignment
-
-
-def test_heartbeat_with_an_unknown_error_code_is_repeated():
-    membership = joined_member()
-
-    membership.on_response(
-        next_heartbeat(membership, now=5.0), error_response(9_999), now=5.0
-    )
-
-    assert membership.fatal_error is None
-    assert next_heartbeat(membership, now=6.0)
-
-
 # Fatal and reported errors.
 
 
@@ -283,18 +249,6 @@ def test_fatal_error_has_the_brokers_message_and_ends_the_member(
     assert NO_PARTITIONS == membership.assignment
     assert membership.next_request(now=100.0) is None
     assert math.inf == membership.next_deadline(now=100.0)
-
-
-def test_unsupported_version_error_has_the_required_kafka_version():
-    membership = joined_member()
-
-    membership.on_response(
-        next_heartbeat(membership, now=5.0),
-        error_response(Code.UNSUPPORTED_VERSION),
-        now=5.0,
-    )
-
-    assert "Kafka 4.1" in str(membership.fatal_error)
 
 
 def test_unsupported_coordinator_lookup_is_fatal():
@@ -321,18 +275,6 @@ def test_join_to_a_group_of_another_kind_is_fatal():
 
     assert isinstance(membership.fatal_error, GroupError)
     assert "another kind" in str(membership.fatal_error)
-
-
-def test_forbidden_coordinator_lookup_is_fatal():
-    membership = new_member("orders")
-
-    membership.on_response(
-        next_find_coordinator(membership, now=0.0),
-        coordinator_response(Code.GROUP_AUTHORIZATION_FAILED),
-        now=0.0,
-    )
-
-    assert isinstance(membership.fatal_error, AuthorizationError)
 
 
 def test_calls_after_a_fatal_error_do_nothing():

@@ -22,7 +22,6 @@ from tests.protocol.membership_harness import (
     next_heartbeat,
     next_request,
 )
-from tests.protocol.message_factories import P0, P1
 
 
 def fail(membership: Membership, request: Request, failure: Any, now: float) -> None:
@@ -46,14 +45,6 @@ def test_closing_sends_a_leave_and_finishes():
     assert math.inf == membership.next_deadline(now=1.1)
 
 
-def test_closing_before_subscribing_finishes_immediately():
-    membership = new_member()
-
-    membership.close(now=0.0)
-
-    assert membership.finished
-
-
 def test_closing_before_the_first_heartbeat_finishes_immediately():
     membership = new_member("orders")
     in_flight = next_find_coordinator(membership, now=0.0)
@@ -64,18 +55,6 @@ def test_closing_before_the_first_heartbeat_finishes_immediately():
 
     assert ended
     assert membership.next_request(now=0.3) is None
-
-
-def test_second_close_does_nothing():
-    membership = joined_member()
-    membership.close(now=1.0)
-    membership.on_response(
-        next_heartbeat(membership, now=1.0), heartbeat_response(), now=1.1
-    )
-
-    membership.close(now=2.0)
-
-    assert membership.finished
 
 
 @pytest.mark.parametrize(
@@ -180,30 +159,6 @@ def test_member_subscribed_again_joins_instead_of_repeating_its_leave():
 
     assert State.JOINING == membership.state
     assert next_find_coordinator(membership, now=1.2)
-
-
-def test_close_during_a_heartbeat_sends_the_leave_after_its_response():
-    membership = joined_member(epoch=3)
-    in_flight = next_heartbeat(membership, now=5.0)
-
-    membership.close(now=5.1)
-    membership.on_response(in_flight, heartbeat_response(4, P1), now=5.2)
-
-    assert NO_PARTITIONS == membership.assignment
-    assert LEAVE_EPOCH == next_heartbeat(membership, now=5.2).member_epoch
-
-
-def test_close_during_the_join_sends_the_leave_after_its_response():
-    membership = new_member("orders")
-    membership.on_response(
-        next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
-    )
-    join = next_heartbeat(membership, now=0.0)
-
-    membership.close(now=0.1)
-    membership.on_response(join, heartbeat_response(1, P0), now=0.2)
-
-    assert LEAVE_EPOCH == next_heartbeat(membership, now=0.2).member_epoch
 
 
 def test_close_during_a_lost_heartbeat_sends_the_leave_once():

@@ -74,10 +74,6 @@ def test_slow_handler_requests_half_a_lock_of_records_after_the_first(
     assert limits[1:] == pytest.approx([records] * 5, abs=1)
 
 
-def test_handler_slower_than_half_of_the_lock_requests_one_record():
-    assert [1] * 4 == Handler(20.0).work(4)
-
-
 def test_fast_handler_receives_whole_batches_after_two_fetches():
     handler = Handler(0.0001)
     whole = []
@@ -89,14 +85,6 @@ def test_fast_handler_receives_whole_batches_after_two_fetches():
     assert [1, 256, 1000, 1000] == [min(count, 1000) for count in handler.limits]
 
 
-def test_allowance_after_one_record_is_at_most_256():
-    handler = Handler(0.0001)
-
-    handler.work(1)
-
-    assert 256 == handler.prefetch.allowance
-
-
 def test_whole_batches_are_taken_if_they_fit_in_half_of_the_lock():
     handler = Handler(0.006)  # 2,500 records in half of the lock
 
@@ -106,16 +94,6 @@ def test_whole_batches_are_taken_if_they_fit_in_half_of_the_lock():
     assert 1501 == pytest.approx(handler.prefetch.record_limit(1, partitions=9), abs=2)
     assert not handler.prefetch.takes_whole_batches(leaders=2), (
         "each leader returns a batch"
-    )
-
-
-def test_whole_batches_are_not_taken_if_a_larger_batch_does_not_fit():
-    handler = Handler(0.01, batch_records=100)  # 1,500 records in half of the lock
-
-    handler.work(5)
-
-    assert not handler.prefetch.takes_whole_batches(leaders=1), (
-        "2,000 records do not fit"
     )
 
 
@@ -153,14 +131,6 @@ def test_set_allowance_applies_exactly_to_one_request():
     assert 10 == prefetch.allowance, "it grows again"
 
 
-def test_nothing_is_fetched_while_suspended():
-    prefetch = Prefetch(2000)
-    prefetch.on_requested(0.0)
-    prefetch.suspended = True
-
-    assert math.inf == prefetch.next_due(0.0)
-
-
 @pytest.mark.parametrize("batch_records", [1, 16, 30])
 def test_small_batches_do_not_change_the_allowance(batch_records: int):
     small, unknown = Handler(0.1, batch_records=batch_records), Prefetch(2000)
@@ -171,19 +141,6 @@ def test_small_batches_do_not_change_the_allowance(batch_records: int):
         unknown.on_requested(now=count * 0.1)
 
     assert int(10 * HORIZON) == unknown.allowance == small.prefetch.allowance
-
-
-def test_batches_smaller_than_the_allowance_do_not_change_it():
-    handler = Handler(0.001, batch_records=100)  # 250 records in the horizon
-
-    assert [1, 2, 4] != handler.work(3), "the first fetches request more"
-    handler.work(5)
-
-    assert pytest.approx(1000 * HORIZON, abs=1) == handler.prefetch.allowance
-
-
-def test_record_limit_is_at_most_max_records():
-    assert [1, 7, 7] == Handler(0.1, max_records=7).work(3)
 
 
 def test_allowance_without_a_lock_duration_grows_by_the_horizon():
@@ -217,12 +174,6 @@ def test_batch_sizes_are_weighted_by_bytes():
     assert 1000 == pytest.approx(sizes.record_size)
 
 
-def test_batch_sizes_follow_the_last_responses():
-    sizes = measured_sizes(batch_bytes(1000), *[batch_bytes(10)] * 20)
-
-    assert 10 == pytest.approx(sizes.records, abs=1)
-
-
 @pytest.mark.parametrize(
     "payload",
     [
@@ -250,18 +201,6 @@ def test_only_the_first_batches_of_a_response_are_measured():
     many = b"".join(batch_bytes(1, 100) for _ in range(200)) + batch_bytes(5000)
 
     assert 1 == measured_sizes(many).records
-
-
-def test_leader_requests_half_a_lock_of_records_after_the_first_fetch():
-    harness = LeaderHarness()
-    harness.open_session(partition_response(P0, (0, 0), records=batch_bytes(LARGE)))
-
-    harness.now = 0.1
-    harness.prefetch.on_requested(harness.now)
-    harness.prefetch.waiting_readers = 1
-    request = harness.next_fetch()
-
-    assert (150, True) == (request.max_records, request.record_limit)
 
 
 def test_leader_uses_the_lock_duration_of_the_group():

@@ -1,7 +1,5 @@
 """The fetches of a leader: contents and wait times."""
 
-import math
-
 import pytest
 
 from sharecons.protocol.fetch.events import (
@@ -41,23 +39,6 @@ def test_first_fetch_opens_the_session_with_every_partition():
     assert frozenset({P0, P1}) == request.added
     assert frozenset() == request.forgotten
     assert {} == request.acknowledgements
-
-
-def test_second_fetch_has_the_next_epoch_and_adds_no_partitions():
-    harness = LeaderHarness()
-    harness.respond(harness.next_fetch(), fetch_response())
-
-    request = harness.next_fetch()
-
-    assert (1, frozenset()) == (request.share_session_epoch, request.added)
-
-
-def test_leader_without_partitions_sends_nothing():
-    harness = LeaderHarness()
-    harness.leader.set_partitions(frozenset())
-
-    assert harness.next_request() is None
-    assert math.inf == harness.leader.next_deadline(now=0.0)
 
 
 def test_leader_without_a_waiting_reader_sends_nothing():
@@ -149,17 +130,6 @@ def test_lease_of_a_topic_with_an_unknown_name_is_delivered():
     ]
 
 
-def test_acquired_records_are_buffered():
-    harness = LeaderHarness()
-
-    harness.respond(
-        harness.next_fetch(),
-        fetch_response(partition_response(P0, (0, 3)), partition_response(P0, (9, 9))),
-    )
-
-    assert 4 == harness.prefetch.buffered
-
-
 @pytest.mark.parametrize("case", ["unrequested", "twice"])
 def test_unexpected_partition_in_the_response_is_reported_and_ignored(case: str):
     harness = LeaderHarness()
@@ -197,22 +167,6 @@ def test_added_and_removed_partitions_are_sent_in_one_fetch():
     assert (frozenset(), frozenset()) == (after.added, after.forgotten)
 
 
-def test_acknowledgements_of_a_removed_partition_are_sent_with_its_removal():
-    harness = LeaderHarness(P0, P1)
-    (lease,) = harness.open_session(partition_response(P0, (0, 0)))
-    lease.acknowledge(0, ACCEPT)
-    harness.leader.set_partitions(frozenset({P1}))
-    harness.prefetch.waiting_readers = 1
-
-    request = harness.next_fetch()
-    harness.respond(request, fetch_response(partition_response(P0)))
-
-    assert [P0] == list(request.acknowledgements)
-    assert frozenset({P0}) == request.forgotten
-    assert [None] == harness.errors
-    assert frozenset() == harness.next_fetch().forgotten
-
-
 def test_endpoints_in_a_response_are_reported():
     harness = LeaderHarness()
     endpoints = {7: Endpoint("broker-7", 9092)}
@@ -227,14 +181,6 @@ def test_endpoints_in_a_response_are_reported():
 
 def test_fetch_without_held_records_waits_for_max_wait():
     assert SETTINGS.max_wait == LeaderHarness().next_fetch().max_wait
-
-
-def test_fetch_while_records_are_held_waits_briefly():
-    harness = LeaderHarness()
-    harness.open_session(partition_response(P0, (0, 3)))
-    harness.prefetch.waiting_readers = 1
-
-    assert SHORT_WAIT == harness.next_fetch().max_wait
 
 
 def test_fetch_while_records_are_held_waits_until_the_next_acknowledgement():
@@ -271,14 +217,6 @@ def test_short_waits_grow_with_empty_responses_and_start_again_after_records():
     assert SHORT_WAIT == harness.next_fetch().max_wait
 
 
-def test_prefetch_waits_briefly():
-    harness = LeaderHarness()
-    harness.prefetch.waiting_readers = 0
-    harness.prefetch.on_requested(now=0.0)
-
-    assert SHORT_WAIT == harness.next_fetch().max_wait
-
-
 def test_fetch_at_the_end_of_the_log_is_followed_when_a_reader_waits():
     harness = LeaderHarness()
     harness.prefetch.allowance = 100
@@ -291,18 +229,6 @@ def test_fetch_at_the_end_of_the_log_is_followed_when_a_reader_waits():
     harness.prefetch.waiting_readers = 0
     assert harness.next_request() is None
     harness.prefetch.waiting_readers = 1
-    assert isinstance(harness.next_request(), ShareFetch)
-
-
-def test_fetch_that_returned_all_requested_records_is_followed_immediately():
-    harness = LeaderHarness()
-    harness.open_session(partition_response(P0, (0, 9)))
-    harness.prefetch.on_requested(harness.now)  # it processed the records in no time
-    harness.prefetch.allowance = 100
-    harness.respond(
-        harness.next_fetch(), fetch_response(partition_response(P0, (10, 34)))
-    )
-
     assert isinstance(harness.next_request(), ShareFetch)
 
 
@@ -322,14 +248,6 @@ def test_fetch_with_releases_does_not_wait():
         if k != ACCEPT
     }
     assert SETTINGS.max_wait == harness.next_fetch().max_wait
-
-
-def test_short_wait_is_at_most_max_wait():
-    harness = LeaderHarness(max_wait=0.005)
-    harness.open_session(partition_response(P0, (0, 3)))
-    harness.prefetch.waiting_readers = 1
-
-    assert 0.005 == harness.next_fetch().max_wait
 
 
 def test_wait_is_at_most_a_quarter_of_the_lock_duration():

@@ -2,14 +2,13 @@
 
 import pytest
 
-from sharecons.errors import UnsupportedVersionError
 from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.linger import ACK_DELAY
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.events import Acquired
 from sharecons.protocol.share_messages import ShareFetch
-from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW
+from sharecons.record import ACCEPT, RELEASE, RENEW
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (
     P0,
@@ -20,20 +19,6 @@ from tests.protocol.message_factories import (
     fetch_response,
     partition_response,
 )
-
-
-def test_acknowledgements_are_sent_with_the_next_fetch():
-    harness = LeaderHarness()
-    (lease,) = harness.open_session(partition_response(P0, (0, 3)))
-    lease.acknowledge_open(0, 4, ACCEPT)
-    harness.prefetch.waiting_readers = 1
-
-    request = harness.next_fetch()
-
-    assert dict.fromkeys(range(4), ACCEPT) == acks_by_offset(
-        request.acknowledgements[P0]
-    )
-    assert 1 == request.share_session_epoch
 
 
 def test_errors_of_fetch_and_acknowledgement_of_a_partition_are_independent():
@@ -139,15 +124,6 @@ def test_fetch_without_acknowledgements_waits_for_at_most_the_linger_time():
     assert ACK_DELAY == pytest.approx(request.max_wait)
 
 
-def test_acknowledgements_of_rare_records_are_sent_with_each_fetch():
-    interval = ACK_DELAY * 2
-    harness, lease = leader_with_single_records(interval)
-
-    found = offsets_per_fetch(harness, lease, interval, fetches=5)
-
-    assert [{offset} for offset in range(30, 35)] == found
-
-
 def test_acknowledgements_are_sent_in_time_if_no_further_record_arrives():
     harness, lease = leader_with_single_records(0.001)
     lease.acknowledge(30, ACCEPT)
@@ -173,16 +149,6 @@ def test_release_is_sent_with_the_next_fetch():
     assert {30: RELEASE} == acks_by_offset(request.acknowledgements[P0])
 
 
-def test_acknowledgements_of_a_commit_are_sent_with_the_next_fetch():
-    harness, lease = leader_with_single_records()
-    lease.acknowledge(30, ACCEPT)
-    harness.leader.flush_acks()
-
-    request, _ = fetch_one(harness, 31)
-
-    assert {30: ACCEPT} == acks_by_offset(request.acknowledgements[P0])
-
-
 def test_acknowledgements_are_sent_with_each_fetch_if_many_records_are_available():
     harness, lease = leader_with_single_records()
     harness.fetch_more(partition_response(P0, (31, 530)))
@@ -190,20 +156,6 @@ def test_acknowledgements_are_sent_with_each_fetch_if_many_records_are_available
     harness.prefetch.waiting_readers = 1
 
     assert {30: ACCEPT} == acks_by_offset(harness.next_fetch().acknowledgements[P0])
-
-
-def test_acknowledgements_made_during_the_linger_time_are_included():
-    harness = LeaderHarness()
-    (lease,) = harness.open_session(partition_response(P0, (0, 3)))
-    lease.acknowledge(0, ACCEPT)
-    harness.next_request()
-
-    lease.acknowledge(1, REJECT)
-    harness.now = ACK_DELAY
-
-    assert {0: ACCEPT, 1: REJECT} == acks_by_offset(
-        harness.next_acknowledge().acknowledgements[P0]
-    )
 
 
 def test_gaps_are_sent_after_the_linger_time():
@@ -235,20 +187,6 @@ def test_flush_sends_acknowledgements_of_a_commit_immediately():
     )
 
     assert waiter.is_done
-
-
-def test_fetches_and_acknowledgements_share_one_sequence_of_epochs():
-    harness = LeaderHarness()
-    (lease,) = harness.open_session(partition_response(P0, (0, 3)))
-    lease.acknowledge(0, ACCEPT)
-    request = harness.flush_acks()
-    harness.respond(request, acknowledge_response(partition_response(P0)))
-    harness.prefetch.waiting_readers = 1
-
-    assert (1, 2) == (
-        request.share_session_epoch,
-        harness.next_fetch().share_session_epoch,
-    )
 
 
 def test_acknowledgements_are_sent_without_assigned_partitions():
@@ -286,18 +224,6 @@ def test_renewal_extends_the_lock():
     )
 
     assert (60.1, 30.0) == (lease.deadline_of(0), lease.deadline_of(1))
-
-
-def test_renewal_with_a_broker_that_does_not_support_it_raises():
-    harness = LeaderHarness()
-    harness.respond(
-        harness.next_fetch(),
-        fetch_response(partition_response(P0, (0, 0)), renewable=False),
-    )
-    (lease,) = harness.take_leases()
-
-    with pytest.raises(UnsupportedVersionError):
-        lease.acknowledge(0, RENEW)
 
 
 def test_failed_acknowledgement_is_retried_after_a_pause():

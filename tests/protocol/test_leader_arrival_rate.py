@@ -73,29 +73,11 @@ def test_fetch_with_fast_records_waits_for_several():
     assert pytest.approx(GATHERED_BYTES, rel=0.05) == request.min_bytes
 
 
-def test_fetch_with_fast_records_waits_briefly():
-    harness = leader_with_fast_records()
-    respond(harness, harness.next_fetch(), TOOK, (9000, 9029))
-    request_records(harness)
-
-    assert MAX_GATHER_TIME >= harness.next_fetch().max_wait
-
-
 def test_fetch_with_faster_records_waits_for_more_bytes():
     slow = leader_with_fast_records().next_fetch()
     fast = leader_with_fast_records(took=TOOK / 3).next_fetch()
 
     assert pytest.approx(3 * slow.min_bytes, rel=0.1) == fast.min_bytes
-
-
-def test_min_bytes_is_at_most_max_bytes():
-    """In virtual time, many responses arrive at one instant."""
-    harness = leader_with_fast_records()
-    for number in range(200):
-        respond(harness, harness.next_fetch(), 0.0, (30 * number, 30 * number + 29))
-        request_records(harness)
-
-    assert SETTINGS.max_bytes == harness.next_fetch().min_bytes
 
 
 def test_min_bytes_after_many_responses_at_one_instant_fits_in_64_bits():

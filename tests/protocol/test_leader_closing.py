@@ -8,7 +8,6 @@ from sharecons.errors import LockLostError
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.events import LocksLost, MetadataStale
 from sharecons.protocol.fetch.session_manager import CLOSING
-from sharecons.protocol.share_messages import ShareAcknowledge
 from sharecons.record import ACCEPT, RELEASE, RENEW
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (
@@ -23,15 +22,6 @@ OTHER_ERRORS = [Code.UNKNOWN_SERVER_ERROR, Code.SHARE_SESSION_LIMIT_REACHED, 9_9
 
 
 # Idle leaders.
-
-
-def test_leader_without_partitions_and_held_records_is_idle():
-    harness = LeaderHarness()
-    harness.open_session()
-
-    harness.leader.set_partitions(frozenset())
-
-    assert harness.leader.is_idle(harness.now)
 
 
 @pytest.mark.parametrize("reason", ["assigned", "held", "pending", "in flight"])
@@ -51,24 +41,6 @@ def test_leader_is_not_idle_while_something_is(reason: str):
         leases[0].acknowledge(0, ACCEPT)
 
     assert not harness.leader.is_idle(harness.now)
-
-
-def test_leader_is_idle_after_the_records_of_the_last_fetch_are_acknowledged():
-    harness = LeaderHarness()
-    request = harness.next_fetch()
-    harness.leader.set_partitions(frozenset())
-    harness.respond(request, fetch_response(partition_response(P0, (0, 0))))
-    harness.prefetch.waiting_readers = 0
-    (lease,) = harness.take_leases()
-
-    before = harness.leader.is_idle(harness.now)
-    lease.acknowledge(0, ACCEPT)
-    harness.respond(
-        harness.flush_acks(),
-        acknowledge_response(partition_response(P0)),
-    )
-
-    assert (False, True) == (before, harness.leader.is_idle(harness.now))
 
 
 def test_leader_is_idle_after_the_locks_ended():
@@ -105,26 +77,6 @@ def test_last_acknowledgements_are_sent_with_the_request_that_closes_the_session
     assert [None] == harness.errors
     assert harness.leader.finished
     assert lease.lock_scope.ended
-
-
-def test_closing_without_acknowledgements_closes_the_session():
-    harness = LeaderHarness()
-    harness.open_session(partition_response(P0, (0, 3)))
-
-    harness.leader.close()
-    request = harness.next_acknowledge()
-
-    assert (CLOSING, {}) == (request.share_session_epoch, request.acknowledgements)
-
-
-def test_closing_leader_does_not_fetch():
-    harness = LeaderHarness()
-    harness.open_session()
-    harness.prefetch.waiting_readers = 1
-
-    harness.leader.close()
-
-    assert isinstance(harness.next_request(), ShareAcknowledge)
 
 
 def test_closing_waits_for_the_fetch_in_flight():

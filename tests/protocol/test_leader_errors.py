@@ -222,22 +222,6 @@ def test_each_partition_error_has_the_event_of_its_action(code: int):
     assert expected[error_actions.FETCH_PARTITION[code]] == harness.leader.events
 
 
-@pytest.mark.parametrize(
-    "code",
-    [Code.KAFKA_STORAGE_ERROR, Code.OFFSET_NOT_AVAILABLE, Code.UNKNOWN_SERVER_ERROR],
-)
-def test_temporary_partition_error_causes_a_pause_and_no_error(code: Code):
-    harness = LeaderHarness()
-
-    harness.respond(
-        harness.next_fetch(), fetch_response(partition_response(P0, error=code))
-    )
-
-    assert [PartitionRetried(P0, code, None)] == harness.leader.events
-    assert harness.next_request() is None
-    assert harness.leader.next_deadline(harness.now) < 0.07
-
-
 def test_partition_that_is_fetched_again_has_one_event():
     harness = LeaderHarness(P0, P1)
     failed = partition_response(P0, error=Code.KAFKA_STORAGE_ERROR)
@@ -261,23 +245,6 @@ def test_rejected_fetches_have_an_event_each_and_one_at_their_end(code: int):
         FetchRejected
     )
     assert [FetchAccepted(node_id)] == harness.take_events(FetchAccepted)
-
-
-def test_error_of_one_partition_with_records_of_another_causes_no_pause():
-    harness = LeaderHarness(P0, P1)
-
-    harness.respond(
-        harness.next_fetch(),
-        fetch_response(
-            partition_response(P0, error=Code.TOPIC_AUTHORIZATION_FAILED),
-            partition_response(P1, (0, 3)),
-        ),
-    )
-    leases = harness.take_leases()
-
-    assert [P1] == [lease.share_partition for lease in leases]
-    assert 1 == len(harness.take_events(PartitionError))
-    assert harness.next_fetch()
 
 
 def test_pauses_start_again_after_a_success():
@@ -363,28 +330,6 @@ def test_lost_connection_without_held_records_loses_no_locks():
     harness.fail(harness.next_fetch())
 
     assert [] == harness.take_events(LocksLost)
-
-
-def test_repeatedly_lost_connection_causes_growing_pauses():
-    harness = LeaderHarness()
-    pauses = []
-    for _ in range(8):
-        harness.fail(harness.next_fetch())
-        due = harness.leader.next_deadline(harness.now)
-        pauses.append(due - harness.now)
-        harness.now = due
-
-    assert 0.8 <= pauses[-1] <= 1.2
-
-
-def test_unsupported_fetch_is_fatal():
-    harness = LeaderHarness()
-    old = UnsupportedVersionError("too old")
-
-    harness.leader.on_error(harness.next_fetch(), old, harness.now)
-
-    assert [FatalError(old)] == harness.take_events(FatalError)
-    assert harness.leader.finished
 
 
 def test_acknowledgement_after_the_connection_was_lost_raises():

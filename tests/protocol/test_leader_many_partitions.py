@@ -84,17 +84,6 @@ def test_records_of_one_part_are_acknowledged_with_the_fetch_of_the_next():
     assert {None} == set(harness.errors)
 
 
-def test_fetch_after_a_small_response_has_all_partitions():
-    harness = fast_leader()
-    harness.respond(harness.next_fetch(), fetch_response())
-
-    everything = harness.next_fetch()
-
-    assert 3 * PART_SIZE == len(everything.added)
-    assert frozenset() == everything.forgotten
-    assert 0.0 < everything.max_wait
-
-
 def test_fetch_after_small_responses_waits_for_a_reader():
     harness = fast_leader()
     harness.respond(harness.next_fetch(), fetch_response())

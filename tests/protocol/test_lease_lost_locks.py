@@ -161,18 +161,6 @@ def test_locks_end_with_the_session_before_the_lease_is_abandoned(
     assert 0 == owner.notifications
 
 
-def test_record_is_held_until_its_deadline():
-    owner = RecordingOwner()
-    lease = lease_of_ten(owner)
-
-    before = lease.holds(4)
-    owner.now = 30.0
-
-    assert before
-    assert not lease.holds(4)
-    assert 30.0 == lease.deadline_of(4)
-
-
 def test_renewed_record_is_held_until_its_new_deadline():
     owner = RecordingOwner()
     lease = lease_of_ten(owner)
@@ -184,15 +172,6 @@ def test_renewed_record_is_held_until_its_new_deadline():
     assert while_renewing
     assert lease.holds(4)
     assert not lease.holds(5)
-
-
-def test_acknowledged_record_is_not_held():
-    lease = lease_of_ten()
-
-    lease.acknowledge(4, ACCEPT)
-
-    assert not lease.holds(4)
-    assert lease.holds(5)
 
 
 @pytest.mark.parametrize("how", ["session", "closed"])
@@ -228,11 +207,3 @@ def test_releasing_lost_records_is_reported_as_failed():
     lease.release_remaining()
 
     assert [Run(8, 9, RELEASE)] == owner.late_acks
-
-
-def test_acknowledgement_is_sent_with_its_deadline():
-    lease = lease_of_ten()
-
-    lease.acknowledge(4, ACCEPT)
-
-    assert [(30.0, [Run(4, 4, ACCEPT)])] == lease.take_runs()

@@ -32,38 +32,6 @@ def test_renewed_record_is_open_with_a_later_deadline(
     assert 55.0 == lease.last_deadline()
 
 
-def test_record_can_be_renewed_again_and_then_accepted():
-    lease = lease_of_ten()
-    for until in (55.0, 80.0):
-        lease.acknowledge(4, RENEW)
-        settle(lease, take_runs(lease), renewed_until=until)
-
-    lease.acknowledge(4, ACCEPT)
-
-    assert 80.0 == lease.deadline_of(4)
-    assert [(80.0, [Run(4, 4, ACCEPT)])] == lease.take_runs()
-
-
-def test_failed_renewal_leaves_the_record_open_with_the_old_deadline():
-    lease = lease_of_ten()
-    lease.acknowledge(4, RENEW)
-
-    settle(lease, take_runs(lease))
-
-    assert lease.is_open(4)
-    assert 30.0 == lease.deadline_of(4)
-
-
-def test_only_renewed_records_get_a_later_deadline():
-    lease = lease_of_ten()
-    lease.acknowledge_open(0, 3, RENEW)
-    lease.acknowledge_open(3, 10, ACCEPT)
-
-    settle(lease, take_runs(lease), renewed_until=55.0)
-
-    assert [55.0, 55.0, 55.0, 30.0] == [lease.deadline_of(o) for o in range(4)]
-
-
 @pytest.mark.parametrize("kind", TERMINAL_TYPES)
 def test_acknowledgement_during_a_renewal_is_sent_after_its_response(
     kind: AcknowledgeType,
@@ -123,40 +91,6 @@ def test_acknowledge_open_keeps_acknowledgements_made_during_a_renewal():
     settle(lease, renewal)
 
     assert [Run(0, 0, REJECT), Run(1, 1, ACCEPT)] == take_runs(lease)
-
-
-def test_renewal_during_a_renewal_is_not_sent():
-    lease = lease_of_ten()
-    lease.acknowledge_open(0, 10, RENEW)
-    renewal = take_runs(lease)
-
-    lease.acknowledge_open(0, 10, RENEW)
-    settle(lease, renewal, renewed_until=55.0)
-
-    assert [] == take_runs(lease)
-
-
-@pytest.mark.parametrize("taken", [False, True])
-def test_record_that_is_being_renewed_is_open(taken: bool):
-    lease = lease_of_ten()
-    lease.acknowledge(4, RENEW)
-    if taken:
-        take_runs(lease)
-
-    assert lease.is_open(4)
-    assert not lease.is_settled
-
-
-@pytest.mark.parametrize("taken", [False, True])
-def test_record_acknowledged_during_its_renewal_is_not_open(taken: bool):
-    lease = lease_of_ten()
-    lease.acknowledge(4, RENEW)
-    if taken:
-        take_runs(lease)
-
-    lease.acknowledge(4, ACCEPT)
-
-    assert not lease.is_open(4)
 
 
 @pytest.mark.parametrize("make", [lease_of_ten, sparse_lease])

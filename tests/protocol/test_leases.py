@@ -37,27 +37,6 @@ def test_highest_delivery_count_is_the_maximum_of_the_acquired_ranges():
     assert 4 == packed_lease((0, 9, 1), (20, 22, 4), (30, 30, 2)).highest_delivery_count
 
 
-def test_packed_lease_is_open_and_not_settled():
-    lease = packed_lease()
-
-    assert (True, False) == (lease.has_open, lease.is_settled)
-
-
-def test_unpacking_drops_the_payload():
-    assert b"" == lease_of_ten().payload
-
-
-def test_deadline_of_a_record_is_the_leases():
-    assert 30.0 == lease_of_ten().deadline_of(3)
-
-
-def test_new_lease_has_nothing_to_send():
-    owner = RecordingOwner()
-
-    assert [] == lease_of_ten(owner).take_runs()
-    assert 0 == owner.notifications
-
-
 # Acknowledgements.
 
 
@@ -126,17 +105,6 @@ def test_acknowledge_open_affects_only_open_records(
     }
 
 
-def test_acknowledge_open_without_open_records_does_not_notify():
-    owner = RecordingOwner()
-    lease = lease_of_ten(owner)
-    lease.acknowledge_open(0, 10, ACCEPT)
-
-    lease.acknowledge_open(0, 10, RELEASE)
-
-    assert 1 == owner.notifications
-    assert [Run(0, 9, ACCEPT)] == take_runs(lease)
-
-
 @pytest.mark.parametrize("state", ["sent", "settled"])
 @pytest.mark.parametrize("kind", TERMINAL_TYPES)
 def test_repeated_acknowledgement_after_sending_changes_nothing(
@@ -187,17 +155,6 @@ def test_acknowledgement_after_the_consumer_closed_raises(kind: AcknowledgeType)
     assert [] == take_runs(lease)
 
 
-def test_consecutive_acknowledgement_after_the_consumer_closed_raises():
-    owner = RecordingOwner()
-    lease = lease_of_ten(owner)
-    lease.acknowledge(3, ACCEPT)
-    lease.acknowledge(4, ACCEPT)
-    owner.result_log.closed = True
-
-    with pytest.raises(ClosedError, match="closed"):
-        lease.acknowledge(5, ACCEPT)
-
-
 def test_consecutive_acknowledgement_after_the_locks_were_lost_raises():
     lease = lease_of_ten()
     lease.acknowledge(3, ACCEPT)
@@ -223,16 +180,6 @@ def test_renewal_with_a_broker_without_renewals_raises():
     lease.acknowledge(4, ACCEPT)
 
     assert [Run(4, 4, ACCEPT)] == take_runs(lease)
-
-
-def test_offsets_at_equal_steps_are_acknowledged_individually():
-    lease = packed_lease()
-    lease.set_offsets(range(0, 10, 3))
-
-    lease.acknowledge(6, ACCEPT)
-    lease.acknowledge(9, RELEASE)
-
-    assert [Run(6, 6, ACCEPT), Run(9, 9, RELEASE)] == take_runs(lease)
 
 
 def test_dense_offsets_have_a_record_at_each_acquired_offset():
@@ -276,15 +223,6 @@ def test_gaps_and_undeliverable_offsets_are_sent_without_an_acknowledgement():
     assert [Run(2, 4, GAP), Run(6, 8, RELEASE), Run(9, 9, GAP)] == take_runs(lease)
 
 
-def test_gaps_and_acknowledgements_are_sent_in_order():
-    lease = packed_lease()
-    lease.set_offsets([0, 1, 5], gaps=[(2, 4)])
-
-    lease.acknowledge_open(0, 3, ACCEPT)
-
-    assert [Run(0, 1, ACCEPT), Run(2, 4, GAP), Run(5, 5, ACCEPT)] == take_runs(lease)
-
-
 def test_settled_gaps_do_not_settle_records():
     lease = packed_lease()
     lease.set_offsets([5], gaps=[(6, 9)])
@@ -297,18 +235,6 @@ def test_settled_gaps_do_not_settle_records():
     settle(lease, record)
 
     assert (False, True) == (before, lease.is_settled)
-
-
-def test_lease_of_gaps_is_settled_with_them():
-    lease = packed_lease()
-    lease.set_offsets([], gaps=[(0, 9)])
-
-    before = lease.is_settled
-    runs = take_runs(lease)
-    settle(lease, runs)
-
-    assert (False, True) == (before, lease.is_settled)
-    assert not lease.has_open
 
 
 def test_releasing_a_packed_lease_releases_all_offsets():
@@ -347,16 +273,6 @@ def test_lease_is_settled_when_all_records_are(make: Callable[[], Lease]):
     settle(lease, first)
 
     assert (False, True) == (settled_before, lease.is_settled)
-
-
-def test_lease_with_an_open_record_is_not_settled():
-    lease = lease_of_ten()
-    lease.acknowledge_open(0, 9, ACCEPT)
-
-    settle(lease, take_runs(lease))
-
-    assert not lease.is_settled
-    assert lease.has_open
 
 
 @pytest.mark.parametrize("make", [lease_of_ten, sparse_lease])

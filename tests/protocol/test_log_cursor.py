@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from sharecons.protocol.log_reader.cursor import (
     MAX_BYTES,
-    MIN_BYTES,
     Cursor,
     spans_by_partition,
 )
@@ -88,24 +87,12 @@ def test_skipped_offsets_are_not_returned_and_the_others_are(
     assert all(n < lost_before for n in lost)
 
 
-def test_all_remaining_offsets_can_be_skipped():
-    reader = cursor((3, 5), (9, 12))
-    reader.advance(5, 10)
-
-    assert (5, 12) == reader.skip(None)
-    assert reader.finished
-
-
 def test_offsets_below_the_position_are_not_returned_again():
     reader = cursor((3, 12))
     reader.skip(7)
 
     assert [(7, 12, 1)] == reader.advance(10, 10)
     assert [(10, 12, 1)] == reader.advance(13, 10)
-
-
-def test_small_range_requests_few_bytes():
-    assert MIN_BYTES == cursor((0, 3)).max_bytes()
 
 
 def test_large_range_requests_at_most_the_maximum():
@@ -140,14 +127,3 @@ def test_failures_are_counted_until_progress():
     reader.advance(5, 100)
     assert reader.failures is None
     assert reader.not_before == 0.0
-
-
-def test_pauses_grow_without_progress():
-    reader = cursor((0, 99))
-    pauses = []
-    for _ in range(8):
-        reader.on_failure("down", 0.0)
-        pauses.append(reader.not_before)
-
-    assert sorted(pauses) == pauses
-    assert pauses[-1] == 1.0

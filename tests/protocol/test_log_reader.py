@@ -14,7 +14,7 @@ from sharecons.errors import (
     RequestTimedOutError,
     UnsupportedVersionError,
 )
-from sharecons.protocol.admin.models import LogOffset, OffsetSpec
+from sharecons.protocol.admin.models import LogOffset
 from sharecons.protocol.admin.requests import ListOffsets, Reply
 from sharecons.protocol.codes import Code
 from sharecons.protocol.group.messages import (
@@ -26,7 +26,6 @@ from sharecons.protocol.log_reader.messages import Fetch, Fetched, FetchedPartit
 from sharecons.protocol.log_reader.reader import (
     MAX_BYTES,
     UNKNOWN_TOPIC_TIMEOUT,
-    FetchedSlice,
     LogReader,
     LostRange,
     NodeRequest,
@@ -84,15 +83,6 @@ def only(requests):
     return request
 
 
-def test_leaders_are_looked_up_by_topic_id():
-    reader = new_reader((FIRST, 0, 9), (SharePartition(U, 0), 0, 9))
-
-    request = only(reader.next_requests(0.0))
-
-    assert NodeRequest(None, MetadataRequest(names=(), ids=(T, U))) == request
-    assert [] == reader.next_requests(0.0)
-
-
 def test_each_leader_receives_one_fetch_for_its_partitions():
     reader = reader_with_leaders(
         (FIRST, 5, 9), (SECOND, 7, 9), (SharePartition(T, 2), 8, 9),
@@ -105,28 +95,6 @@ def test_each_leader_receives_one_fetch_for_its_partitions():
     assert [SECOND] == list(requests[2].partitions)
     assert (5, 5) == requests[1].partitions[FIRST][:2]  # the epoch, and the offset
     assert [] == reader.next_requests(1.0)
-
-
-def test_next_fetch_is_due_before_the_records_are_decoded():
-    reader = reader_with_leaders((FIRST, 5, 29))
-    request = only(reader.next_requests(0.0))
-    records = batch(0, 10)
-
-    events = reader.on_response(request, fetched(part(FIRST, records)), 0.0)
-
-    assert [FetchedSlice(FIRST, [(5, 29, 1)], memoryview(records), ())] == events
-    assert 10 == only(reader.next_requests(0.0)).request.partitions[FIRST].offset
-
-
-def test_reader_is_finished_when_all_offsets_arrived():
-    reader = reader_with_leaders((FIRST, 5, 9))
-    request = only(reader.next_requests(0.0))
-
-    reader.on_response(request, fetched(part(FIRST, batch(0, 10))), 0.0)
-
-    assert reader.finished
-    assert reader.error is None
-    assert [] == reader.next_requests(0.0)
 
 
 def test_partitions_without_records_are_first_in_the_next_fetch():
@@ -184,16 +152,6 @@ def test_leader_is_looked_up_again_after_an_error(response):
     assert 2 == only(reader.next_requests(due)).node_id
 
 
-def test_leader_is_looked_up_again_after_a_lost_connection():
-    reader = reader_with_leaders((FIRST, 0, 99))
-    request = only(reader.next_requests(0.0))
-
-    reader.on_error(request, ConnectionFailedError("broken"), 1.0)
-
-    assert [] == reader.next_requests(1.0)
-    assert only(reader.next_requests(2.0)).node_id is None
-
-
 def test_partitions_do_not_wait_for_failed_ones():
     reader = reader_with_leaders((FIRST, 0, 99), (SECOND, 0, 99))
     request = only(reader.next_requests(0.0))
@@ -246,13 +204,6 @@ def listed(*offsets, error=0):
         )
         for p, at in offsets
     }
-
-
-def test_offset_out_of_range_looks_up_the_log_start():
-    _, request = reader_out_of_range((FIRST, 5, 29), (SECOND, 5, 29))
-
-    specs = dict.fromkeys((HERE, THERE), OffsetSpec.EARLIEST)
-    assert NodeRequest(1, ListOffsets(specs=specs, read_committed=False)) == request
 
 
 def test_offsets_before_the_log_start_are_lost_and_the_others_are_read():
@@ -383,10 +334,6 @@ def test_error_that_lasts_is_raised_immediately(kind):
     reader.on_error(only(reader.next_requests(0.0)), error, 0.0)
 
     assert reader.error is error
-
-
-def test_reader_without_spans_is_finished():
-    assert new_reader().finished
 
 
 # A simulated cluster with random failures.

@@ -78,13 +78,6 @@ def metadata_with(*leaders: tuple[int, int]) -> Metadata:
 # Requests and their times.
 
 
-def test_nothing_is_requested_without_subscription():
-    metadata = Metadata()
-
-    assert metadata.next_request(now=1e9) is None
-    assert math.inf == metadata.next_deadline(now=0.0)
-
-
 def test_subscribed_topics_are_requested_immediately_by_name():
     metadata = Metadata()
 
@@ -102,24 +95,6 @@ def test_complete_metadata_is_refreshed_after_a_while():
     assert metadata.next_request(now=REFRESH_INTERVAL - 1.0) is None
     assert REFRESH_INTERVAL == metadata.next_deadline(now=0.0)
     assert next_request(metadata, now=REFRESH_INTERVAL)
-
-
-def test_nothing_is_requested_after_unsubscribing():
-    metadata = metadata_with((1, 5))
-
-    metadata.set_subscription((), now=1.0)
-
-    assert math.inf == metadata.next_deadline(now=1.0)
-
-
-def test_nothing_is_requested_after_closing():
-    metadata = metadata_with((1, 5))
-
-    metadata.close()
-
-    assert metadata.finished
-    assert metadata.next_request(now=1e9) is None
-    assert math.inf == metadata.next_deadline(now=0.0)
 
 
 def test_topics_subscribed_during_a_request_are_requested_after_it():
@@ -142,17 +117,6 @@ def test_topics_subscribed_during_a_lost_request_are_requested_after_it():
     metadata.on_error(in_flight, LOST, now=0.2)
 
     assert ("refunds",) == next_request(metadata, now=0.3).names
-
-
-def test_nothing_is_requested_after_unsubscribing_during_a_request():
-    metadata = Metadata()
-    metadata.set_subscription((TOPIC,), now=0.0)
-    in_flight = next_request(metadata, now=0.0)
-
-    metadata.set_subscription((), now=0.1)
-    metadata.on_response(in_flight, described(absent()), now=0.2)
-
-    assert math.inf == metadata.next_deadline(now=0.2)
 
 
 def test_lost_request_is_repeated_with_growing_pauses():
@@ -188,15 +152,6 @@ def test_missing_topic_is_reported_once_and_requested_until_it_appears():
     assert [TopicError(TOPIC, Code.NONE)] == metadata.topic_errors
     assert (False, True) == (before, metadata.has_new_topics)
     assert now + REFRESH_INTERVAL == metadata.next_deadline(now)
-
-
-def test_topic_that_exists_from_the_start_is_not_reported():
-    metadata = Metadata()
-    metadata.set_subscription((TOPIC,), now=0.0)
-
-    exchange(metadata, described(topic((1, 5))))
-
-    assert ([], False) == (metadata.topic_errors, metadata.has_new_topics)
 
 
 def test_changed_error_of_a_topic_is_reported():
@@ -242,29 +197,11 @@ def test_assigned_partitions_are_grouped_by_leader():
     } == metadata.leaders()
 
 
-def test_only_assigned_partitions_have_leaders():
-    metadata = metadata_with((1, 5), (2, 5))
-
-    metadata.set_assignment(frozenset({P1}), now=1.0)
-
-    assert {2: frozenset({P1})} == metadata.leaders()
-
-
 def test_metadata_is_requested_for_a_partition_whose_leader_is_no_known_broker():
     metadata = metadata_with((7, 5))
 
     assert {} == metadata.leaders()
     assert next_request(metadata, now=0.0)
-
-
-def test_assigned_topic_with_an_unknown_id_is_requested_by_id():
-    metadata = metadata_with((1, 5))
-
-    metadata.set_assignment(frozenset({P0, OTHER}), now=1.0)
-    by_id = exchange(metadata, described(topic((2, 1), topic_id=OTHER_ID)), now=1.0)
-
-    assert MetadataRequest(names=(), ids=(OTHER_ID,)) == by_id
-    assert {1: frozenset({P0}), 2: frozenset({OTHER})} == metadata.leaders()
 
 
 @pytest.mark.parametrize("newer", [frozenset({P0}), frozenset()])
@@ -292,57 +229,6 @@ def test_requests_alternate_between_names_and_ids_while_an_id_is_unknown():
     by_id = MetadataRequest(names=(), ids=(OTHER_ID,))
     assert [by_id, by_name, by_id, by_name] == requests
     assert now < 4.0
-
-
-def test_topic_description_without_a_name_is_ignored():
-    metadata = metadata_with((1, 5))
-    metadata.set_assignment(frozenset({OTHER}), now=1.0)
-
-    unknown = topic(name=None, topic_id=OTHER_ID, error=Code.UNKNOWN_TOPIC_ID)
-    exchange(metadata, described(unknown), now=1.0)
-
-    assert {} == metadata.leaders()
-    assert {TOPIC_ID: TOPIC} == metadata.topic_names
-
-
-def test_metadata_is_requested_until_each_partition_has_a_leader():
-    metadata = metadata_with((-1, 5))
-    exchange(metadata, described(topic((-1, 5))), now=0.1)
-    now = metadata.next_deadline(now=0.1)
-
-    exchange(metadata, described(topic((2, 6))), now)
-
-    assert now < 1.0
-    assert {2: frozenset({P0})} == metadata.leaders()
-
-
-def test_brokers_that_left_the_cluster_are_no_leaders():
-    metadata = metadata_with((1, 5), (2, 5))
-    metadata.mark_stale(now=1.0)
-
-    brokers = {2: BROKERS[2]}
-    response = described(topic((1, 5), (2, 5)), brokers=brokers)
-    exchange(metadata, response, now=2.0)
-
-    assert {2: frozenset({P1})} == metadata.leaders()
-    assert brokers == metadata.brokers
-
-
-def test_response_without_brokers_keeps_the_known_ones():
-    metadata = metadata_with((1, 5))
-
-    exchange(metadata, described(topic((1, 5)), brokers={}), now=REFRESH_INTERVAL)
-
-    assert BROKERS == metadata.brokers
-
-
-def test_metadata_with_an_older_leader_epoch_is_ignored():
-    metadata = metadata_with((1, 5))
-    metadata.on_leader_moved(P0, PartitionLeader(2, 6), now=1.0)
-
-    exchange(metadata, described(topic((1, 5))), now=REFRESH_INTERVAL)
-
-    assert {2: frozenset({P0})} == metadata.leaders()
 
 
 # New leaders in responses of other requests.
@@ -395,41 +281,7 @@ def test_newer_leader_with_a_known_endpoint_is_used():
     assert {7: frozenset({P0})} == metadata.leaders()
 
 
-def test_newer_leader_without_a_known_endpoint_requests_metadata():
-    metadata = metadata_with((1, 5))
-
-    metadata.on_leader_moved(P0, PartitionLeader(7, 6), now=1.0)
-
-    assert {} == metadata.leaders()
-    assert next_request(metadata, now=1.1)
-
-
-def test_moved_leader_of_an_unknown_partition_requests_metadata():
-    metadata = metadata_with((1, 5))
-
-    metadata.on_leader_moved(OTHER, NO_LEADER, now=1.0)
-
-    assert next_request(metadata, now=1.1)
-
-
-def test_metadata_restores_a_removed_leader():
-    metadata = metadata_with((1, 5))
-    metadata.on_leader_moved(P0, NO_LEADER, now=1.0)
-
-    exchange(metadata, described(topic((1, 5))), now=1.1)
-
-    assert {1: frozenset({P0})} == metadata.leaders()
-
-
 # Failures.
-
-
-def test_stale_metadata_is_requested_after_a_delay():
-    metadata = metadata_with((1, 5))
-
-    metadata.mark_stale(now=1.0)
-
-    assert 1.05 == metadata.next_deadline(now=1.0)
 
 
 def test_two_failures_request_metadata_once():
@@ -439,15 +291,6 @@ def test_two_failures_request_metadata_once():
     metadata.mark_stale(now=1.04)
 
     assert 1.05 == metadata.next_deadline(now=1.04)
-
-
-def test_failure_does_not_delay_an_earlier_request():
-    metadata = Metadata()
-    metadata.set_subscription((TOPIC,), now=1.0)
-
-    metadata.mark_stale(now=1.0)
-
-    assert 1.0 == metadata.next_deadline(now=1.0)
 
 
 def test_failure_after_unsubscribing_requests_nothing():

@@ -38,10 +38,6 @@ def measure_batch(prefetch: Prefetch, *, records: int, size: int) -> None:
     )
 
 
-def test_nothing_is_fetched_before_the_first_request():
-    assert math.inf == Prefetch(500).next_due(now=10.0)
-
-
 def test_record_limit_is_half_of_the_partitions_windows():
     prefetch = Prefetch(10_000)
     prefetch.allowance = 10_000
@@ -118,16 +114,6 @@ def test_allowance_doubles_with_each_request_of_a_fast_application():
     assert [2, 4, 8, 16, 32, 64, 128, 256, 500, 500] == allowances
 
 
-def test_allowance_of_an_application_with_one_second_per_record_is_one():
-    prefetch = Prefetch(500)
-    for turn in range(10):
-        prefetch.on_acquired(1)
-        prefetch.on_delivered(1, now=float(turn))
-        prefetch.on_requested(now=turn + 1.0)
-
-    assert 1 == prefetch.allowance
-
-
 def test_allowance_is_the_number_of_records_processed_within_the_horizon():
     prefetch = prefetch_after(seconds=1.0, records=100)
 
@@ -170,17 +156,6 @@ def test_short_measurement_changes_the_rate_little():
     assert 10.0 == prefetch.next_due(now=10.0)
 
 
-def test_many_short_measurements_change_the_rate():
-    prefetch = prefetch_after(seconds=0.001, records=500)
-    for turn in range(1, 100):
-        prefetch.on_acquired(1)
-        prefetch.on_delivered(1, now=float(turn))
-        prefetch.on_requested(now=turn + 0.001)
-    prefetch.on_acquired(500)
-
-    assert math.inf == prefetch.next_due(now=100.0), "500 records take half a second"
-
-
 def test_waiting_for_records_is_not_counted_as_work():
     prefetch = prefetch_after(seconds=0.1, records=100)
     allowance = prefetch.allowance
@@ -188,12 +163,6 @@ def test_waiting_for_records_is_not_counted_as_work():
     prefetch.on_requested(now=60.0)
 
     assert allowance == prefetch.allowance
-
-
-def test_allowance_only_doubles_after_a_request_in_the_same_instant():
-    prefetch = prefetch_after(seconds=0.0, records=1, allowance=1)
-
-    assert 2 == prefetch.allowance
 
 
 def test_application_keeps_up_if_it_processes_buffered_records_quickly():
@@ -221,34 +190,6 @@ def test_application_does_not_keep_up_without_overlap():
     prefetch.on_acquired(1)
 
     assert not prefetch.keeps_up
-
-
-def test_nothing_is_fetched_while_the_allowance_is_buffered():
-    prefetch = Prefetch(500)
-    prefetch.waiting_readers = 1
-
-    prefetch.on_acquired(1)
-
-    assert math.inf == prefetch.next_due(now=0.0)
-
-
-def test_dropped_records_are_not_buffered():
-    prefetch = Prefetch(500)
-    prefetch.waiting_readers = 1
-    prefetch.on_acquired(1)
-
-    prefetch.on_dropped(1)
-
-    assert 0 == prefetch.buffered
-    assert 3.0 == prefetch.next_due(now=3.0)
-
-
-def test_prefetch_is_due_shortly_before_the_records_are_processed():
-    prefetch = prefetch_after(seconds=1.0, records=100)
-    prefetch.on_acquired(20)
-    prefetch.on_delivered(20, now=10.0)
-
-    assert 10.2 - LEAD == pytest.approx(prefetch.next_due(now=10.0))
 
 
 def test_prefetch_time_includes_buffered_records():
@@ -283,15 +224,6 @@ def test_leaders_share_the_allowance_with_at_least_one_record_each(
     prefetch.allowance = allowance
 
     assert share == prefetch.record_limit(leaders, partitions=9)
-
-
-def test_full_speed_is_reached_with_an_allowance_of_max_records():
-    prefetch = Prefetch(2)
-
-    slow = prefetch.at_full_speed
-    prefetch.allowance = 2
-
-    assert (False, True) == (slow, prefetch.at_full_speed)
 
 
 @EXAMPLES

@@ -78,15 +78,6 @@ def test_received_bytes_reduce_the_limit_of_the_next_fetch():
     assert 1.5 * MB == pytest.approx(quota.limit_bytes(8 * MB, now=13.0), rel=0.05)
 
 
-def test_small_batches_are_due_before_large_ones():
-    quota = Quota()
-    for second in range(5):
-        quota.on_received(400_000, now=float(second))
-    quota.on_throttled(5.0, lost=MB, now=5.0)
-
-    assert quota.next_due(10_000, now=6.0) < quota.next_due(MB, now=6.0)
-
-
 def test_lost_bytes_are_at_most_those_that_a_broker_reads_for_one_response():
     """A broker reads at most 2 MB at 200 kB/s, even if 8 MB are requested."""
     quota = Quota()
@@ -95,14 +86,6 @@ def test_lost_bytes_are_at_most_those_that_a_broker_reads_for_one_response():
     quota.on_throttled(10.0, lost=8 * MB, now=0.1)
 
     assert 2 * MB == quota.limit_bytes(8 * MB, now=20.0)
-
-
-def test_estimate_is_forgotten_after_a_while():
-    quota = throttled_after_two_batches()
-    quota.on_received(2 * MB, now=HOLD)
-
-    assert quota.next_due(MB, now=HOLD + 0.2) > HOLD + 1.0
-    assert HOLD + 0.3 == quota.next_due(MB, now=HOLD + 0.3)
 
 
 def test_confirmed_estimate_is_kept_twice_as_long():
@@ -126,15 +109,6 @@ def test_client_that_receives_nothing_waits_longer_each_time():
     assert [WINDOW, 2 * WINDOW, 4 * WINDOW, 8 * WINDOW] == pytest.approx(pauses[:4])
     assert MAX_PAUSE == pytest.approx(pauses[-1])
     assert 6 == quota.failures
-
-
-def test_failures_end_with_a_response_with_records():
-    quota = Quota()
-    quota.on_throttled(5.0, lost=MB, now=0.0)
-
-    quota.on_received(1000, now=12.0)
-
-    assert 0 == quota.failures
 
 
 @EXAMPLES
@@ -217,15 +191,6 @@ def test_leader_reports_once_that_every_response_is_throttled():
     assert [[], [1], [], []] == reports
 
 
-def test_empty_response_without_a_throttle_time_causes_no_pause():
-    harness = LeaderHarness()
-    harness.open_session(partition_response(P0, (0, 0), records=batch_bytes(1000)))
-    harness.prefetch.waiting_readers = 1
-    harness.respond(harness.next_fetch(), fetch_response())
-
-    assert harness.now == harness.leader.next_deadline(harness.now)
-
-
 def lose_a_response(harness: LeaderHarness) -> Lease:
     """Receive a record, and lose the response to the next fetch."""
     (lease,) = harness.open_session(
@@ -275,31 +240,6 @@ def test_leader_keeps_the_session_once_the_lost_locks_have_ended():
     request = harness.next_request()
 
     assert request.share_session_epoch > 0
-
-
-def test_leader_keeps_the_session_while_every_response_is_throttled():
-    harness = LeaderHarness()
-    throttle(harness)
-    harness.now = 5.0
-
-    assert harness.next_request() is None
-    harness.now = harness.leader.next_deadline(harness.now)
-    assert 1 == harness.next_fetch().share_session_epoch
-
-
-def test_closing_while_the_session_closes_finishes_the_leader():
-    harness = LeaderHarness()
-    lose_a_response(harness).acknowledge(0, ACCEPT)
-    harness.respond(
-        harness.flush_acks(),
-        acknowledge_response(partition_response(P0)),
-    )
-    closing = harness.next_acknowledge()
-
-    harness.leader.close()
-    harness.respond(closing, acknowledge_response())
-
-    assert harness.leader.finished
 
 
 def test_session_is_opened_again_if_the_connection_is_lost_while_it_closes():

@@ -28,14 +28,6 @@ def test_adjacent_runs_of_one_type_are_joined():
     assert [Run(0, 5, 1), Run(6, 9, 2), Run(11, 12, 2)] == coalesce(runs)
 
 
-def test_no_runs_are_no_ranges():
-    assert () == ranges_of([])
-
-
-def test_runs_of_one_type_are_one_range_with_one_type():
-    assert (Range(10, 500, ACCEPT),) == ranges_of([Run(10, 200, 1), Run(201, 500, 1)])
-
-
 def test_missing_offset_ends_a_range():
     assert (Range(0, 4, ACCEPT), Range(6, 9, ACCEPT)) == ranges_of(
         [Run(0, 4, 1), Run(6, 9, 1)]
@@ -52,10 +44,6 @@ def test_long_runs_are_one_range_each():
     assert (Range(0, 99, ACCEPT), Range(100, 199, RELEASE)) == ranges_of(
         [Run(0, 99, 1), Run(100, 199, 2)]
     )
-
-
-def test_single_offset_is_a_range():
-    assert (Range(7, 7, RENEW),) == ranges_of([Run(7, 7, 4)])
 
 
 @pytest.mark.parametrize(

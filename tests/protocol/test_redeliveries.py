@@ -1,7 +1,5 @@
 """Pauses of partitions whose records are released repeatedly."""
 
-import math
-
 import pytest
 
 from sharecons.errors import ConnectionFailedError
@@ -113,16 +111,6 @@ def test_pauses_grow_with_the_delivery_count():
     assert [1.0, 3.0, 5.0, 5.0, 5.0] == pytest.approx(pauses, abs=0.01)
 
 
-def test_releases_of_a_paused_partition_are_sent_immediately():
-    harness = Outage()
-    harness.settle(harness.receive(2))
-    harness.leader.flush_acks()
-
-    request = harness.next_acknowledge()
-
-    assert {0: RELEASE} == acks_by_offset(request.acknowledgements[P0])
-
-
 def test_fetch_of_other_partitions_waits_until_the_end_of_a_pause():
     harness = Outage(P0, P1)
     harness.settle(harness.receive(2))
@@ -140,18 +128,6 @@ def test_fetch_of_other_partitions_waits_until_the_end_of_a_pause():
     assert frozenset() == waiting.added
     assert 0.2 == pytest.approx(waiting.max_wait)
     assert frozenset({P0}) == after.added
-
-
-def test_records_of_other_partitions_are_delivered_during_a_pause():
-    harness = Outage(P0, P1)
-    harness.settle(harness.receive(2))
-    harness.send()
-
-    lease = harness.receive(1, 1, partition=P1)
-    harness.settle(lease, ACCEPT)
-
-    assert P1 == lease.share_partition
-    assert isinstance(harness.next_request(), ShareFetch)
 
 
 def test_pause_of_a_forbidden_partition_ends_before_a_longer_one():
@@ -207,37 +183,6 @@ def test_pause_ends_when_records_are_accepted():
     lease.acknowledge_open(1, 4, ACCEPT)
 
     assert isinstance(harness.next_request(), ShareFetch)
-
-
-def test_closing_does_not_wait_for_a_pause_after_releases():
-    harness = Outage()
-    harness.released_again(2)
-    harness.now -= 0.5
-
-    harness.leader.close()
-
-    assert -1 == harness.next_acknowledge().share_session_epoch
-
-
-def test_pause_of_a_removed_partition_is_forgotten():
-    harness = Outage()
-    harness.released_again(2)
-    harness.now -= 0.5
-
-    harness.leader.set_partitions(frozenset())
-    assert math.inf == harness.leader.next_deadline(harness.now)
-    harness.leader.set_partitions(frozenset({P0}))
-
-    assert isinstance(harness.next_request(), ShareFetch)
-
-
-def test_releases_are_forgotten_after_accepted_leases():
-    harness = Outage()
-    harness.settle(harness.receive(1, 1))
-    for _ in range(4):
-        harness.settle(harness.receive(1), ACCEPT)
-
-    assert not harness.batcher.redeliveries.has_releases
 
 
 # Archived records.

@@ -115,23 +115,6 @@ def test_record_without_renewals_is_held_too_long_before_its_lock_ends() -> None
     assert [item] == locks.held_too_long
 
 
-def test_lock_of_a_late_delivery_is_renewed_at_half_of_its_renewed_duration() -> None:
-    locks = Locks()
-    item = Held("late")
-    locks.schedule.add(item, deadline=2.0, duration=2.0)
-    locks.deadlines[item] = 31.0  # renewed after one second, for 30 seconds
-
-    assert ([], []) == locks.take_due(1.0)
-    assert 16.0 == locks.schedule.next_check()
-
-
-def test_without_renewals_a_lock_ends_at_its_deadline() -> None:
-    locks = Locks(renews=False)
-    locks.add("a")
-
-    assert [(30.0, "lost")] == locks.run(confirm=True)
-
-
 def test_renewing_can_be_stopped() -> None:
     locks = Locks()
     locks.add("a")
@@ -139,14 +122,6 @@ def test_renewing_can_be_stopped() -> None:
     assert locks.schedule.stop_renewing()
     assert not locks.schedule.stop_renewing()
     assert [(30.0, "lost")] == locks.run(confirm=True)
-
-
-def test_records_that_arrived_together_are_renewed_together() -> None:
-    locks = Locks()
-    items = [locks.add(f"r{number}") for number in range(100)]
-    locks.add("later", now=3.0)
-
-    assert (items, []) == locks.take_due(15.0)
 
 
 def test_records_that_arrived_together_are_confirmed_separately() -> None:
@@ -167,25 +142,6 @@ def test_records_that_arrived_together_are_confirmed_separately() -> None:
     assert {*items[2:], late} == {*lost}
     locks.schedule.remove(items[1])
     assert math.inf == locks.schedule.next_check()
-
-
-def test_renewal_that_is_confirmed_after_one_that_failed_keeps_its_lock() -> None:
-    locks = Locks()
-    failed, renewed = locks.add("a"), locks.add("b")
-    assert ([failed, renewed], []) == locks.take_due(15.0)
-    locks.deadlines[renewed] = 45.0
-
-    assert ([failed], []) == locks.take_due(19.5)
-    assert ([renewed], [failed]) == locks.take_due(30.0)
-
-
-def test_settled_record_is_not_renewed() -> None:
-    locks = Locks()
-    items = [locks.add("a"), locks.add("b")]
-    locks.schedule.remove(items[0])
-    locks.schedule.remove(items[0])
-
-    assert ([items[1]], []) == locks.take_due(20.0)
 
 
 def test_late_check_finds_lost_locks_and_renews_none_of_them() -> None:

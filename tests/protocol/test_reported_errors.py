@@ -26,15 +26,6 @@ def test_partitions_of_a_topic_raise_one_error(code):
     assert 1 == sum(raised)
 
 
-def test_errors_are_distinguished_by_topic_and_code():
-    errors = ReportedErrors()
-
-    assert errors.begin("orders", FORBIDDEN, P0)
-    assert errors.begin("refunds", FORBIDDEN, P1)
-    assert errors.begin("orders", Code.CORRUPT_MESSAGE, P0)
-    assert not errors.begin("orders", FORBIDDEN, P0)
-
-
 def test_group_error_is_raised_once_for_all_topics():
     errors = ReportedErrors()
 
@@ -66,14 +57,6 @@ def test_error_is_raised_again_after_its_partitions_were_reassigned():
     assert errors.begin("orders", FORBIDDEN, P0)
 
 
-def test_error_is_raised_again_after_a_new_subscription():
-    errors = ReportedErrors()
-    errors.begin("orders", FORBIDDEN, METADATA)
-    errors.clear()
-
-    assert errors.begin("orders", FORBIDDEN, METADATA)
-
-
 def test_metadata_and_fetches_raise_one_error():
     errors = ReportedErrors()
 
@@ -83,14 +66,6 @@ def test_metadata_and_fetches_raise_one_error():
     assert not errors.begin("orders", FORBIDDEN, P0)
     errors.end_fetch_errors(P0)
     assert errors.begin("orders", FORBIDDEN, METADATA)
-
-
-def test_metadata_of_one_topic_does_not_end_the_error_of_another():
-    errors = ReportedErrors()
-    errors.begin("orders", FORBIDDEN, METADATA)
-    errors.end_metadata_errors("refunds")
-
-    assert not errors.begin("orders", FORBIDDEN, METADATA)
 
 
 def test_error_is_known_for_its_partition_and_code_only():

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from sharecons.protocol.fetch.session_manager import CLOSING, OPENING, ShareSession
+from sharecons.protocol.fetch.session_manager import OPENING, ShareSession
 from sharecons.protocol.partitions import SharePartition
 from tests.protocol.hypothesis_profile import MACHINE, search
 from tests.protocol.message_factories import P0, P1, P2
@@ -19,13 +19,6 @@ def opened(*partitions: SharePartition) -> ShareSession:
     return session
 
 
-def test_new_session_has_epoch_0():
-    session = ShareSession()
-
-    assert not session.is_open
-    assert OPENING == session.epoch
-
-
 def test_session_is_open_after_the_first_fetch_response():
     session = opened(P0)
 
@@ -33,32 +26,11 @@ def test_session_is_open_after_the_first_fetch_response():
     assert 1 == session.epoch
 
 
-def test_epochs_of_fetches_and_acknowledgements_are_consecutive():
-    session = opened(P0)
-
-    first = session.next_epoch()
-    session.update(frozenset({P0}), NONE)
-
-    assert [1, 2, 3] == [first, session.next_epoch(), session.epoch]
-
-
 def test_epoch_after_the_highest_is_1():
     session = opened(P0)
     session.epoch = 0x7FFFFFFF
 
     assert [0x7FFFFFFF, 1] == [session.next_epoch(), session.epoch]
-
-
-def test_epoch_of_an_open_session_is_not_opening_or_closing():
-    session = opened(P0)
-
-    assert session.epoch not in (OPENING, CLOSING)
-
-
-def test_opening_fetch_adds_every_assigned_partition():
-    session = ShareSession()
-
-    assert (frozenset({P0, P1}), NONE) == session.update(frozenset({P0, P1}), NONE)
 
 
 def test_partition_of_the_session_is_not_added_again():
@@ -76,18 +48,6 @@ def test_unassigned_partition_is_forgotten_once():
 
     assert (NONE, frozenset({P0})) == first
     assert (NONE, NONE) == second
-
-
-def test_last_unassigned_partition_is_forgotten():
-    session = opened(P0)
-
-    assert (NONE, frozenset({P0})) == session.update(NONE, NONE)
-
-
-def test_partition_of_a_recreated_topic_is_forgotten_and_added_in_one_request():
-    session = opened(P0)
-
-    assert (frozenset({P1}), frozenset({P0})) == session.update(frozenset({P1}), NONE)
 
 
 def test_partition_that_is_only_acknowledged_is_forgotten_in_the_same_request():

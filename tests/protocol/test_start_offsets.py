@@ -39,14 +39,6 @@ def test_new_partition_is_fetched_once_without_records():
     assert KEEP_ALIVE == harness.leader.next_deadline(harness.now)
 
 
-def test_fetch_for_records_fixes_starts_too():
-    harness = LeaderHarness(P0, P1)
-    harness.open_session()
-
-    assert frozenset({P0, P1}) == harness.leader.fixed_starts
-    assert harness.next_request() is None
-
-
 def test_later_partition_is_added_to_the_session():
     harness = LeaderHarness(P0)
     harness.open_session()
@@ -119,15 +111,6 @@ def test_partition_with_a_passing_error_is_fetched_again(code: Code):
     assert next_start_fetch(harness).max_records < 0
 
 
-def test_partition_with_a_reported_error_is_not_fetched_again():
-    harness = idle_leader(P0)
-    error = partition_response(P0, error=Code.TOPIC_AUTHORIZATION_FAILED)
-
-    harness.respond(harness.next_fetch(), fetch_response(error))
-
-    assert KEEP_ALIVE == harness.leader.next_deadline(harness.now)
-
-
 def test_unused_connection_is_kept_open_by_fetches_without_records():
     harness = idle_leader(P0, P1)
     loaded = (partition_response(P0), partition_response(P1))
@@ -157,19 +140,6 @@ def test_leader_without_a_session_or_partitions_keeps_no_connection():
     assert harness.leader.next_deadline(harness.now) < KEEP_ALIVE
 
 
-def test_starts_are_fixed_again_after_the_connection_was_lost():
-    harness = idle_leader(P0)
-    harness.respond(harness.next_fetch(), fetch_response(partition_response(P0)))
-
-    harness.leader.connection_lost(CONNECTION_LOST, harness.now)
-    early = harness.next_request()
-    fetch = next_start_fetch(harness)
-
-    assert early is None
-    assert not harness.leader.fixed_starts
-    assert 0 == fetch.share_session_epoch
-
-
 def test_broker_that_rejects_the_negative_limit_gets_no_further_start_fetch():
     harness = idle_leader(P0)
 
@@ -180,18 +150,6 @@ def test_broker_that_rejects_the_negative_limit_gets_no_further_start_fetch():
     harness.now += 10
     assert harness.next_request() is None
     harness.prefetch.waiting_readers = 1
-    assert harness.next_fetch().max_records > 0
-
-
-def test_throttled_start_fetch_does_not_delay_fetches_for_records():
-    harness = idle_leader(P0)
-    harness.respond(
-        harness.next_fetch(), fetch_response(partition_response(P0), throttle=1.0)
-    )
-
-    harness.prefetch.waiting_readers = 1
-    harness.now += 1.0
-
     assert harness.next_fetch().max_records > 0
 
 
