@@ -76,14 +76,6 @@ async def test_event_set_twice_during_a_wait_ends_one_wait():
         assert 5.0 == pytest.approx(await time_waited(event, anyio.current_time() + 5))
 
 
-async def test_event_set_between_two_waits_ends_the_second():
-    event = AutoResetEvent()
-    await time_waited(event, anyio.current_time() + 1)
-    event.set()
-
-    assert 0.0 == await time_waited(event, anyio.current_time() + 5)
-
-
 async def test_event_after_a_cancelled_wait_works():
     event = AutoResetEvent()
     with anyio.move_on_after(1):

@@ -43,38 +43,6 @@ def counts(payload, acquired):
     }
 
 
-def test_all_records_of_a_batch_are_decoded():
-    assert list(range(10)) == [record.offset for record in decode_payload(TEN).records]
-
-
-def test_range_within_a_batch():
-    decoded = decode_payload(TEN, [(3, 5, 1)])
-
-    assert [b"3", b"4", b"5"] == [record.value for record in decoded.records]
-    assert [3, 4, 5] == all_offsets(decoded)
-
-
-def test_each_range_has_its_own_delivery_count():
-    acquired = [(0, 1, 1), (2, 2, 5), (3, 3, 2), (6, 7, 3), (9, 9, 1)]
-
-    expected = {0: 1, 1: 1, 2: 5, 3: 2, 6: 3, 7: 3, 9: 1}
-    assert expected == counts(TEN, acquired)
-
-
-def test_ranges_that_begin_and_end_within_batches():
-    acquired = [(3, 6, 1), (8, 11, 2)]
-
-    expected = {3: 1, 4: 1, 5: 1, 6: 1, 8: 2, 9: 2, 10: 2, 11: 2}
-    assert expected == counts(THREE_BATCHES, acquired)
-
-
-def test_ranges_that_begin_and_end_with_batches():
-    acquired = [(0, 4, 1), (10, 14, 2)]
-
-    expected = dict.fromkeys(range(5), 1) | dict.fromkeys(range(10, 15), 2)
-    assert expected == counts(THREE_BATCHES, acquired)
-
-
 def test_one_range_over_many_small_batches():
     payload = b"".join(batch(i, 0) for i in range(300))
     decoded = decode_payload(payload, [(0, 299, 1)])
@@ -92,31 +60,6 @@ def test_decoding_stops_after_the_last_acquired_record(acquired):
     assert offsets([acquired]) == all_offsets(decoded)
 
 
-def test_nothing_acquired():
-    decoded = decode_payload(THREE_BATCHES, [])
-
-    assert [] == all_offsets(decoded)
-
-
-def test_payload_before_the_acquired_offsets():
-    decoded = decode_payload(TEN, [(50, 60, 1)])
-
-    assert [(50, 60)] == decoded.unseen
-
-
-def test_offsets_of_an_empty_payload_are_unseen():
-    decoded = decode_payload(b"", [(0, 4, 1), (9, 9, 2)])
-
-    assert [(0, 4), (9, 9)] == decoded.unseen
-
-
-def test_offsets_after_the_last_batch_are_unseen():
-    decoded = decode_payload(TEN, [(8, 12, 1), (20, 21, 1)])
-
-    assert [(10, 12), (20, 21)] == decoded.unseen
-    assert [8, 9, 10, 11, 12, 20, 21] == all_offsets(decoded)
-
-
 def test_offsets_of_a_truncated_batch_are_unseen():
     decoded = decode_payload(THREE_BATCHES[:-1], [(0, 14, 1)])
 
@@ -124,51 +67,11 @@ def test_offsets_of_a_truncated_batch_are_unseen():
     assert [(10, 14)] == decoded.unseen
 
 
-def test_missing_offsets_in_a_batch_are_gaps():
-    decoded = decode_payload(batch(0, 1, 2, 5, last_delta=8), [(0, 8, 1)])
-
-    assert [(0, 0), (3, 4), (6, 8)] == decoded.gaps
-    assert list(range(9)) == all_offsets(decoded)
-
-
 def test_gaps_in_a_batch_are_limited_to_the_acquired_ranges():
     decoded = decode_payload(batch(0, 1, 2, 7, last_delta=9), [(3, 4, 1), (6, 8, 2)])
 
     assert [(3, 4), (6, 6), (8, 8)] == decoded.gaps
     assert [(7, 7, None, b"7", (), 2)] == record_fields(decoded.records)
-
-
-def test_gap_across_several_ranges():
-    decoded = decode_payload(
-        batch(0, 0, 9), [(0, 1, 1), (3, 4, 2), (6, 6, 3), (8, 9, 4)]
-    )
-
-    assert [1, 3, 4, 6, 8] == offsets(decoded.gaps)
-    assert [0, 9] == [record.offset for record in decoded.records]
-    assert [1, 4] == [record.delivery_count for record in decoded.records]
-
-
-def test_missing_offsets_between_batches_are_gaps():
-    payload = batch(2, 0, 1) + batch(6, 0, 1)
-    decoded = decode_payload(payload, [(0, 7, 1)])
-
-    assert [(0, 1), (4, 5)] == decoded.gaps
-    assert list(range(8)) == all_offsets(decoded)
-
-
-def test_control_batch_is_a_gap():
-    payload = batch(0, 0) + batch(1, 0, control=True) + batch(2, 0)
-    decoded = decode_payload(payload, [(0, 2, 1)])
-
-    assert [(1, 1)] == decoded.gaps
-    assert [0, 2] == [record.offset for record in decoded.records]
-
-
-def test_control_batch_that_is_not_acquired_is_ignored():
-    decoded = decode_payload(batch(0, 0, control=True) + batch(1, 0), [(1, 1, 1)])
-
-    assert [1] == [record.offset for record in decoded.records]
-    assert [1] == all_offsets(decoded)
 
 
 def test_batches_that_are_not_acquired_are_not_decoded():
@@ -188,22 +91,6 @@ def test_damaged_batch_that_is_not_acquired_does_not_affect_distant_gaps():
 
     assert [2, 4] == [record.offset for record in decoded.records]
     assert [(3, 3)] == decoded.gaps
-
-
-def test_gap_next_to_a_batch_that_is_not_acquired():
-    payload = batch(0, 0) + batch(3, 0, 1) + batch(7, 0, 1) + batch(11, 0)
-    decoded = decode_payload(payload, [(1, 1, 1), (6, 6, 1), (10, 10, 1)])
-
-    assert [(1, 1), (6, 6), (10, 10)] == decoded.gaps
-
-
-def test_batch_that_begins_before_the_acquired_offsets():
-    decoded = decode_payload(THREE_BATCHES, [(12, 14, 3)])
-
-    assert {12: 3, 13: 3, 14: 3} == {
-        r.offset: r.delivery_count for r in decoded.records
-    }
-    assert [12, 13, 14] == all_offsets(decoded)
 
 
 @pytest.mark.parametrize("base_offset", [1 << 31, 1 << 32, (1 << 63) - 10])

@@ -159,27 +159,6 @@ def test_invalid_length_ends_the_search_for_batches():
 TEN = encode([NewRecord(value=b"%d" % n) for n in range(10)], base_offset=100)
 
 
-@pytest.mark.parametrize(
-    ("acquired", "expected"),
-    [
-        ([(100, 109, 1)], range(100, 110)),
-        ([(0, 104, 1)], range(100, 105)),
-        ([(105, 300, 1)], range(105, 110)),
-        ([(101, 101, 1), (103, 104, 2), (108, 108, 1)], [101, 103, 104, 108]),
-        ([(0, 99, 1), (110, 120, 1)], []),
-        ([], []),
-    ],
-)
-def test_only_requested_offsets_are_decoded(acquired, expected):
-    assert list(expected) == offsets(TEN, acquired)
-
-
-def test_each_record_has_the_delivery_count_of_its_range():
-    got = read_rows(TEN, [(100, 101, 1), (102, 102, 7), (105, 300, 2)])
-
-    assert [1, 1, 7, 2, 2, 2, 2, 2] == [row[6] for row in got]
-
-
 def test_batch_that_is_not_requested_is_not_decoded():
     damaged = bytearray(TEN)
     damaged[-1] ^= 1

@@ -1,6 +1,6 @@
 """The encoder's arguments in the batch header (for its bytes see `test_golden`)."""
 
-from sharecons.records.batch_header import HEADER, LENGTH_END
+from sharecons.records.batch_header import HEADER
 from sharecons.records.encoder import NewRecord, encode
 from tests.records.reading import decode_payload
 
@@ -67,38 +67,3 @@ def test_base_timestamp_may_be_given():
     assert [20, 30, 10] == [
         record.timestamp for record in decode_payload(payload).records
     ]
-
-
-def test_producer_fields_are_encoded():
-    payload = encode(
-        [NewRecord()],
-        partition_leader_epoch=4,
-        producer_id=3,
-        producer_epoch=2,
-        base_sequence=1,
-    )
-    fields = header(payload)
-
-    assert (4, 3, 2, 1) == (
-        fields["partition_leader_epoch"],
-        fields["producer_id"],
-        fields["producer_epoch"],
-        fields["base_sequence"],
-    )
-
-
-def test_producer_fields_default_to_none():
-    fields = header(encode([NewRecord()]))
-
-    assert (-1, -1, -1, -1) == (
-        fields["partition_leader_epoch"],
-        fields["producer_id"],
-        fields["producer_epoch"],
-        fields["base_sequence"],
-    )
-
-
-def test_length_counts_the_bytes_after_it():
-    payload = encode([NewRecord(b"k", b"v")])
-
-    assert len(payload) - LENGTH_END == header(payload)["length"]

@@ -24,33 +24,6 @@ def only(record):
     return found
 
 
-def test_null_and_empty_are_distinct():
-    payload = encode(
-        [
-            NewRecord(None, None),
-            NewRecord(b"", None),
-            NewRecord(None, b""),
-            NewRecord(b"", b""),
-        ]
-    )
-    records = decode_payload(payload).records
-
-    expected = [(None, None), (b"", None), (None, b""), (b"", b"")]
-    assert expected == [(record.key, record.value) for record in records]
-
-
-def test_headers_keep_their_order_and_their_duplicates():
-    headers = (("b", b"1"), ("a", b"2"), ("b", b"3"), ("b", b"1"))
-
-    assert headers == only(NewRecord(headers=headers)).headers
-
-
-def test_header_values_may_be_null_or_empty():
-    headers = (("a", None), ("b", b""), ("", b"c"), ("", None))
-
-    assert headers == only(NewRecord(headers=headers)).headers
-
-
 def test_a_hundred_headers():
     headers = tuple((f"name-{i}", b"%d" % i) for i in range(100))
 

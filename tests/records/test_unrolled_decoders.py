@@ -151,11 +151,6 @@ def test_random_body_with_a_correct_checksum_is_the_same_for_all(body, count, la
     assert copied(batch) == sliced(batch)
 
 
-@given(payload=payloads())
-def test_batches_of_records_are_the_same_for_all(payload):
-    assert records_of(payload) == columns_of(payload)
-
-
 @given(bounds=st.lists(st.integers(0, 12), unique=True, max_size=6).map(sorted))
 def test_acquired_records_are_the_same_for_small_and_large_records(bounds):
     pairs = zip(bounds[::2], bounds[1::2], strict=False)
