@@ -28,12 +28,22 @@ class Bench:
         )
 
 
-async def test_exchange_that_takes_too_long_times_out():
+@pytest.mark.parametrize(
+    ("timeouts", "calls"),
+    [
+        pytest.param([2.0], [2.0], id="one"),
+        pytest.param([30.0, 2.0], [2.0], id="a shorter one"),
+        pytest.param([2.0, math.inf], [], id="then none"),
+        pytest.param([math.inf, 2.0], [2.0], id="after none"),
+    ],
+)
+async def test_exchange_times_out_at_the_last_timeout(timeouts, calls):
     bench = Bench()
-    bench.timeout.start(2.0)
-    await asyncio.sleep(10.0)
+    for timeout in timeouts:
+        bench.timeout.start(timeout)
+    await asyncio.sleep(100.0)
 
-    assert [2.0] == bench.calls
+    assert calls == bench.calls
 
 
 async def test_timeout_of_the_last_exchange_counts():
@@ -44,33 +54,6 @@ async def test_timeout_of_the_last_exchange_counts():
     await asyncio.sleep(10.0)
 
     assert [4.0] == bench.calls
-
-
-async def test_exchange_with_a_shorter_timeout_times_out_earlier():
-    bench = Bench()
-    bench.timeout.start(30.0)
-    bench.timeout.start(2.0)
-    await asyncio.sleep(100.0)
-
-    assert [2.0] == bench.calls
-
-
-async def test_exchange_without_a_timeout_does_not_time_out():
-    bench = Bench()
-    bench.timeout.start(2.0)
-    bench.timeout.start(math.inf)
-    await asyncio.sleep(100.0)
-
-    assert [] == bench.calls
-
-
-async def test_exchange_after_one_without_a_timeout_times_out():
-    bench = Bench()
-    bench.timeout.start(math.inf)
-    bench.timeout.start(2.0)
-    await asyncio.sleep(100.0)
-
-    assert [2.0] == bench.calls
 
 
 async def test_cancelled_timeout_starts_again():

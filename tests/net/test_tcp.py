@@ -6,7 +6,7 @@ from functools import partial
 import anyio
 import pytest
 
-from sharecons.errors import ConnectionFailedError, ProtocolError, RequestTimedOutError
+from sharecons.errors import ConnectionFailedError
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
 from sharecons.net.io.transport import TcpNetwork
@@ -67,14 +67,6 @@ async def connected(endpoint, timeout=5.0):
     )
 
 
-async def test_request_and_response():
-    async with Server(partial(respond_once, frame(2, RESPONSE))) as here:
-        connection = await connected(here)
-
-        assert 1 == (await connection.send(REQUEST, 5.0)).node_id
-        await connection.aclose()
-
-
 async def test_response_of_many_segments():
     """Three megabytes do not come in one receive."""
     resource = b"\0" * 3 + b"\0" + from_hex("02 0000 00 20 08 'billing' 02 02 'n'")
@@ -93,19 +85,6 @@ async def test_response_of_many_segments():
 
         assert "x" * length == response.value
         await connection.aclose()
-
-
-async def test_broker_that_closes_instead_of_responding():
-    async def serve(peer):
-        await peer.send_versions()
-        await peer.request()
-
-    async with Server(serve) as here:
-        connection = await connected(here)
-
-        with pytest.raises(ConnectionFailedError, match=f"FindCoordinator to {here}"):
-            await connection.send(REQUEST, 5.0)
-        assert connection.closed
 
 
 async def test_broker_that_resets_instead_of_responding():
@@ -130,22 +109,6 @@ async def test_refused_connection_names_the_address():
 
     with pytest.raises(ConnectionFailedError, match=f"connecting to {here}: .*refused"):
         await connected(here)
-
-
-async def test_listener_that_speaks_http():
-    async def serve(peer):
-        await peer.stream.receive()
-        await peer.stream.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-    async with Server(serve) as here:
-        with pytest.raises(ProtocolError, match="not a Kafka listener"):
-            await connected(here)
-
-
-async def test_listener_that_never_responds_times_out():
-    async with Server(Peer.closed_by_client) as here:
-        with pytest.raises(RequestTimedOutError, match=f"connecting to {here}"):
-            await connected(here, timeout=0.05)
 
 
 async def test_name_that_does_not_resolve():

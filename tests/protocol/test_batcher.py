@@ -177,20 +177,6 @@ def test_retriable_error_after_the_end_of_the_lock_is_final():
     assert {} == harness.take_acks(now=30.0)
 
 
-def test_error_of_the_whole_request_fails_each_partition():
-    harness = BatcherHarness()
-    harness.add_lease(0).acknowledge(0, ACCEPT)
-    harness.add_lease(0, at=P1).acknowledge(0, ACCEPT)
-    harness.take_acks()
-
-    harness.respond(error=UNKNOWN_ERROR)
-
-    assert [UNKNOWN_ERROR, UNKNOWN_ERROR] == [
-        r.error for r in harness.result_log.results
-    ]
-    assert {} == harness.take_acks()
-
-
 def test_partition_missing_in_the_response_fails():
     harness = BatcherHarness()
     harness.add_lease(0).acknowledge(0, ACCEPT)

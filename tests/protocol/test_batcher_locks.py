@@ -18,15 +18,6 @@ from tests.protocol.message_factories import (
 # Renewals.
 
 
-def test_collected_renewal_is_reported_before_it_is_sent():
-    harness = BatcherHarness()
-    harness.add_lease(0).acknowledge(0, RENEW)
-
-    harness.batcher.collect()
-
-    assert harness.batcher.has_renewals
-
-
 def test_renewed_and_urgent_records_of_a_lease_are_sent_separately():
     harness = BatcherHarness()
     lease = harness.add_lease(0, 1)

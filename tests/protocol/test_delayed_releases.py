@@ -165,6 +165,16 @@ def test_delay_of_zero_is_a_release() -> None:
     assert [(0, {RELEASE})] == kinds(list(leader.run(1.0)))
 
 
+def test_record_that_is_renewed_meanwhile_is_released_after_the_response() -> None:
+    leader = Delaying()
+    leader.lease.acknowledge(3, RENEW)
+    request = leader.next_acknowledge()
+    release_later(leader.lease, 3, after=5.0)
+    leader.exchange(request)
+
+    assert [(5, {RELEASE})] == kinds(list(leader.run(40.0)))
+
+
 def test_release_that_is_due_during_a_renewal_follows_its_response() -> None:
     leader = Delaying()
     release_later(leader.lease, 3, after=32.0)

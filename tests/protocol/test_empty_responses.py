@@ -70,13 +70,6 @@ def test_pauses_after_more_empty_responses_grow_up_to_max_wait():
     assert 0.4 <= Storm().opened().empty(30)[-1] <= 0.6
 
 
-def test_broker_that_returns_nothing_receives_about_two_requests_a_second():
-    storm = Storm().opened()
-
-    assert storm.requests_in(5.0) < 30
-    assert storm.requests_in(60.0) < 160
-
-
 def test_pauses_end_after_records():
     storm = Storm().opened()
     storm.empty(6)
@@ -95,10 +88,6 @@ def test_pauses_end_after_a_response_that_took_max_wait():
     storm.empty(after=0.5)
 
     assert [0.0] * (WITHOUT_PAUSE + 1) == storm.empty(WITHOUT_PAUSE + 1)
-
-
-def test_empty_responses_after_max_wait_cause_no_pause():
-    assert [0.0] * 30 == Storm().opened().empty(30, after=0.5)
 
 
 @pytest.mark.parametrize(

@@ -62,13 +62,6 @@ def test_pauses_of_a_repeated_error_grow_up_to_a_limit(code):
     assert pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8, 1, 1, 1]) == lengths
 
 
-def test_error_that_is_not_reported_causes_no_pause():
-    pauses = FetchPauses()
-    pauses.on_error(P0, Code.NOT_LEADER_OR_FOLLOWER, 1.0)
-
-    assert {} == pauses.codes
-
-
 def test_successful_fetch_of_one_partition_ends_the_pause_of_its_topic():
     """The other leaders of the topic do not wait longer either."""
     pauses = FetchPauses()
@@ -204,20 +197,6 @@ def test_acknowledgements_of_a_paused_partition_are_sent():
     else:
         harness.respond(request, acknowledge_response(partition_response(P0)))
     assert [None] == harness.errors
-
-
-def test_leader_with_an_unreported_error_after_a_pause_waits_again():
-    """Errors that are not reported pause the whole leader."""
-    harness = LeaderHarness(P0)
-    harness.respond(harness.next_fetch(), fetch_response(*failed_fetches(P0)))
-    harness.now = harness.leader.next_deadline(harness.now)
-    harness.respond(
-        harness.next_fetch(),
-        fetch_response(partition_response(P0, error=Code.KAFKA_STORAGE_ERROR)),
-    )
-
-    assert harness.next_request() is None
-    assert harness.leader.next_deadline(harness.now) > harness.now
 
 
 # Topics that the application wants no records of.

@@ -243,19 +243,6 @@ def test_subscribing_during_the_lookup_of_a_leave_ignores_its_error():
     assert next_find_coordinator(membership, now=5.03)
 
 
-def test_subscribing_after_the_close_does_nothing():
-    membership = joined_member()
-    membership.close(now=1.0)
-    membership.on_response(
-        next_heartbeat(membership, now=1.0), heartbeat_response(), now=1.1
-    )
-
-    membership.subscribe(("orders",), now=2.0)
-
-    assert membership.finished
-    assert membership.next_request(now=3.0) is None
-
-
 def test_lost_request_after_leaving_changes_nothing():
     membership = new_member("orders")
     lookup = next_find_coordinator(membership, now=0.0)

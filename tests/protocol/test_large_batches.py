@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from sharecons.protocol.fetch.prefetch import HORIZON, BatchSizes, Prefetch
+from sharecons.protocol.fetch.prefetch import BatchSizes, Prefetch
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (
     P0,
@@ -109,10 +109,6 @@ def test_whole_batches_longer_than_half_of_the_lock_are_never_taken(
     assert not handler.prefetch.takes_whole_batches(leaders=1)
 
 
-def test_whole_batches_are_not_taken_with_a_maximum_of_one_record():
-    assert not Prefetch(1).takes_whole_batches(leaders=1)
-
-
 def test_set_allowance_applies_exactly_to_one_request():
     prefetch = Prefetch(2000)
     prefetch.lock_duration = 30.0
@@ -129,18 +125,6 @@ def test_set_allowance_applies_exactly_to_one_request():
     prefetch.on_delivered(5, 1.0)
     prefetch.on_requested(1.001)
     assert 10 == prefetch.allowance, "it grows again"
-
-
-@pytest.mark.parametrize("batch_records", [1, 16, 30])
-def test_small_batches_do_not_change_the_allowance(batch_records: int):
-    small, unknown = Handler(0.1, batch_records=batch_records), Prefetch(2000)
-    limits = small.work(8)
-    for count in limits:
-        unknown.on_acquired(count)
-        unknown.on_delivered(count, now=0.0)
-        unknown.on_requested(now=count * 0.1)
-
-    assert int(10 * HORIZON) == unknown.allowance == small.prefetch.allowance
 
 
 def test_allowance_without_a_lock_duration_grows_by_the_horizon():

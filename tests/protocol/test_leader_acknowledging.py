@@ -8,7 +8,7 @@ from sharecons.protocol.acknowledge.linger import ACK_DELAY
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.events import Acquired
 from sharecons.protocol.share_messages import ShareFetch
-from sharecons.record import ACCEPT, RELEASE, RENEW
+from sharecons.record import ACCEPT, RENEW
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (
     P0,
@@ -138,15 +138,6 @@ def test_acknowledgements_are_sent_in_time_if_no_further_record_arrives():
     assert {} == waited.acknowledgements
     assert {30: ACCEPT} == acks_by_offset(request.acknowledgements[P0])
     assert harness.now - start <= ACK_DELAY + 1e-9
-
-
-def test_release_is_sent_with_the_next_fetch():
-    harness, lease = leader_with_single_records()
-    lease.acknowledge(30, RELEASE)
-
-    request, _ = fetch_one(harness, 31)
-
-    assert {30: RELEASE} == acks_by_offset(request.acknowledgements[P0])
 
 
 def test_acknowledgements_are_sent_with_each_fetch_if_many_records_are_available():

@@ -13,7 +13,7 @@ from sharecons.protocol.fetch.arrival_rate import (
     ArrivalRate,
 )
 from sharecons.protocol.share_messages import ShareFetch
-from sharecons.record import ACCEPT, RELEASE
+from sharecons.record import ACCEPT
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (
     P0,
@@ -130,23 +130,6 @@ def test_larger_min_bytes_of_the_consumer_is_kept():
     request = leader_with_fast_records(min_bytes=100_000, max_wait=0.004).next_fetch()
 
     assert (100_000, 0.004) == (request.min_bytes, request.max_wait)
-
-
-def test_fetch_with_releases_does_not_wait_for_several_records():
-    harness = leader_with_fast_records()
-    request = harness.next_fetch()
-    harness.prefetch.waiting_readers = 0
-    harness.respond(
-        request,
-        fetch_response(partition_response(P0, (9000, 9029), records=bytes(30 * SIZE))),
-    )
-    (lease,) = harness.take_leases()
-    lease.acknowledge_open(0, lease.count, RELEASE)
-    request_records(harness)
-
-    request = harness.next_fetch()
-
-    assert (0.0, SETTINGS.min_bytes) == (request.max_wait, request.min_bytes)
 
 
 def test_acknowledgements_with_fast_records_are_sent_within_the_linger_time():

@@ -332,6 +332,16 @@ def test_lost_connection_without_held_records_loses_no_locks():
     assert [] == harness.take_events(LocksLost)
 
 
+def test_unsupported_fetch_is_fatal():
+    harness = LeaderHarness()
+    old = UnsupportedVersionError("too old")
+
+    harness.leader.on_error(harness.next_fetch(), old, harness.now)
+
+    assert [FatalError(old)] == harness.take_events(FatalError)
+    assert harness.leader.finished
+
+
 def test_acknowledgement_after_the_connection_was_lost_raises():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))

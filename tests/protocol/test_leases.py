@@ -155,6 +155,17 @@ def test_acknowledgement_after_the_consumer_closed_raises(kind: AcknowledgeType)
     assert [] == take_runs(lease)
 
 
+def test_consecutive_acknowledgement_after_the_consumer_closed_raises():
+    owner = RecordingOwner()
+    lease = lease_of_ten(owner)
+    lease.acknowledge(3, ACCEPT)
+    lease.acknowledge(4, ACCEPT)
+    owner.result_log.closed = True
+
+    with pytest.raises(ClosedError, match="closed"):
+        lease.acknowledge(5, ACCEPT)
+
+
 def test_consecutive_acknowledgement_after_the_locks_were_lost_raises():
     lease = lease_of_ten()
     lease.acknowledge(3, ACCEPT)

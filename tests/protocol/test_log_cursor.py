@@ -87,6 +87,14 @@ def test_skipped_offsets_are_not_returned_and_the_others_are(
     assert all(n < lost_before for n in lost)
 
 
+def test_all_remaining_offsets_can_be_skipped():
+    reader = cursor((3, 5), (9, 12))
+    reader.advance(5, 10)
+
+    assert (5, 12) == reader.skip(None)
+    assert reader.finished
+
+
 def test_offsets_below_the_position_are_not_returned_again():
     reader = cursor((3, 12))
     reader.skip(7)

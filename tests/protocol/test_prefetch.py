@@ -184,14 +184,6 @@ def test_application_with_an_unknown_rate_does_not_keep_up():
     assert not prefetch.keeps_up
 
 
-def test_application_does_not_keep_up_without_overlap():
-    prefetch = prefetch_after(seconds=KEEP_UP_TIME, records=10)
-    prefetch.overlaps = False
-    prefetch.on_acquired(1)
-
-    assert not prefetch.keeps_up
-
-
 def test_prefetch_time_includes_buffered_records():
     prefetch = prefetch_after(seconds=1.0, records=100)
     prefetch.on_acquired(20)
