@@ -6,9 +6,9 @@ import traceback
 import anyio
 import pytest
 
-from sharecons import ShareConsumer
 from sharecons.errors import BackgroundTaskError, ClosedError
 from sharecons.net.io.transport import TcpNetwork
+from tests.consumer.consuming import connecting, new_tasks, next_record
 from tests.waiting import until
 
 GROUP = "billing"
@@ -25,25 +25,6 @@ def broker(share_broker):
     share_broker.set_group_config(GROUP, {"share.auto.offset.reset": "earliest"})
     share_broker.produce("orders", [b"%d" % i for i in range(10)])
     return share_broker
-
-
-def consuming(broker, group=GROUP, **options):
-    return ShareConsumer(
-        "orders",
-        group_id=group,
-        bootstrap_servers=broker.bootstrap_servers,
-        auto_offset_reset="earliest",
-        **options,
-    )
-
-
-async def one(consumer):
-    with anyio.fail_after(20):
-        return await anext(aiter(consumer))
-
-
-def new_tasks(before):
-    return {task for task in asyncio.all_tasks() if not task.done()} - before
 
 
 class BrokenNetwork(TcpNetwork):
@@ -73,7 +54,7 @@ async def read_on(consumer):
 async def crash_unseen(broker, network, consumer, caplog):
     """Wait until the background tasks have failed, without a call."""
     async with consumer:
-        await one(consumer)
+        await next_record(consumer)
         crash(broker, network)
         await until(lambda: any(r.levelname == "ERROR" for r in caplog.records))
         yield
@@ -82,8 +63,8 @@ async def crash_unseen(broker, network, consumer, caplog):
 @pytest.mark.anyio
 async def test_crash_reaches_the_loop_and_every_later_call(broker):
     network = BrokenNetwork()
-    async with consuming(broker, network=network) as consumer:
-        record = await one(consumer)
+    async with connecting(broker, network=network) as consumer:
+        record = await next_record(consumer)
         crash(broker, network)
         with pytest.raises(BackgroundTaskError, match="broken network") as caught:
             await read_on(consumer)
@@ -114,7 +95,7 @@ async def test_crash_reaches_the_loop_and_every_later_call(broker):
 @pytest.mark.anyio
 async def test_crash_that_no_call_has_raised_is_raised_by_closing(broker, caplog):
     network = BrokenNetwork()
-    consumer = consuming(broker, network=network)
+    consumer = connecting(broker, network=network)
 
     async def live():
         async for _ in crash_unseen(broker, network, consumer, caplog):
@@ -130,7 +111,7 @@ async def test_crash_that_no_call_has_raised_is_raised_by_closing(broker, caplog
 @pytest.mark.anyio
 async def test_crash_does_not_replace_an_exception_of_the_application(broker, caplog):
     network = BrokenNetwork()
-    consumer = consuming(broker, network=network)
+    consumer = connecting(broker, network=network)
     crashing = crash_unseen(broker, network, consumer, caplog)
     await anext(crashing)
     with pytest.raises(KeyError):
@@ -147,8 +128,8 @@ async def test_crash_ends_a_commit_immediately(share_cluster):
     brokers.move_leader("orders", 0, to=1)
     brokers.move_coordinator(GROUP, to=2)
     network = BrokenNetwork()
-    async with consuming(brokers, network=network) as consumer:
-        record = await one(consumer)
+    async with connecting(brokers, network=network) as consumer:
+        record = await next_record(consumer)
         brokers.faults.on("ShareAcknowledge", times=None).stall()
         brokers.faults.on("ShareFetch", times=None).stall()
         record.accept()
@@ -161,14 +142,14 @@ async def test_crash_ends_a_commit_immediately(share_cluster):
 @pytest.mark.asyncio
 @pytest.mark.parametrize("first_step", [True, False])
 async def test_tasks_cancelled_by_the_application_end_the_consumer(broker, first_step):
-    consumer = consuming(broker)
+    consumer = connecting(broker)
     before = asyncio.all_tasks()
     await consumer.start()
     if first_step:
-        await one(consumer)
+        await next_record(consumer)
     for task in new_tasks(before):
         task.cancel()
     with pytest.raises(BackgroundTaskError, match="cancelled"):
-        await one(consumer)
+        await next_record(consumer)
     async with asyncio.timeout(1):
         await consumer.stop()

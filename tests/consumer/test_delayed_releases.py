@@ -15,8 +15,9 @@ from sharecons import (
     Record,
     ShareConsumer,
 )
-from sharecons.testing import EmbeddedBroker, OffsetState
+from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
+from tests.consumer.consuming import acquired
 from tests.killable_network import KillableNetwork
 
 pytestmark = pytest.mark.anyio
@@ -58,16 +59,6 @@ def consuming(broker: EmbeddedBroker, **options: Any) -> ShareConsumer[Any, Any]
             "max_wait": 5.0,  # few requests
             **options,
         },
-    )
-
-
-def acquired(broker: EmbeddedBroker) -> int:
-    """Return how many records of orders are acquired."""
-    return sum(
-        each.state is OffsetState.ACQUIRED
-        for partition in broker.group("billing").partitions
-        for each in partition.in_flight
-        if partition.topic == "orders"
     )
 
 

@@ -15,10 +15,11 @@ import anyio
 import pytest
 import pytest_asyncio
 
-from sharecons import ShareConsumer, ShareGroupAdmin
+from sharecons import ShareGroupAdmin
 from sharecons.errors import ClosedError, ConsumerStateError, Error
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
+from tests.consumer.consuming import connecting, new_tasks, next_record
 from tests.waiting import until
 
 GROUP = "billing"
@@ -37,29 +38,10 @@ def broker(share_broker):
     return share_broker
 
 
-def consuming(broker, group=GROUP, **options):
-    return ShareConsumer(
-        "orders",
-        group_id=group,
-        bootstrap_servers=broker.bootstrap_servers,
-        auto_offset_reset="earliest",
-        **options,
-    )
-
-
-async def one(consumer):
-    with anyio.fail_after(20):
-        return await anext(aiter(consumer))
-
-
 def members(broker, group=GROUP):
     """Return the ids of the members that the coordinator knows."""
     known = broker.cluster.groups.get(group)
     return set() if known is None else set(known.members)
-
-
-def new_tasks(before):
-    return {task for task in asyncio.all_tasks() if not task.done()} - before
 
 
 # Fixtures of pytest-asyncio are set up, used and torn down in three tasks.
@@ -67,14 +49,14 @@ def new_tasks(before):
 
 @pytest_asyncio.fixture
 async def consumer_in_block(broker):
-    async with consuming(broker) as consumer:
+    async with connecting(broker) as consumer:
         yield consumer
     assert "closed" in repr(consumer)
 
 
 @pytest_asyncio.fixture
 async def started_consumer(broker):
-    consumer = consuming(broker)
+    consumer = connecting(broker)
     await consumer.start()
     yield consumer
     await consumer.stop()
@@ -83,7 +65,10 @@ async def started_consumer(broker):
 
 @pytest_asyncio.fixture
 async def two_consumers(broker):
-    async with consuming(broker) as first, consuming(broker, "other") as second:
+    async with (
+        connecting(broker) as first,
+        connecting(broker, group_id="other") as second,
+    ):
         yield first, second
 
 
@@ -96,38 +81,38 @@ async def broker_in_block():
 @pytest_asyncio.fixture
 async def consumer_of_broker_in_block(broker_in_block):
     broker_in_block.produce("orders", [b"x"])
-    async with consuming(broker_in_block) as consumer:
+    async with connecting(broker_in_block) as consumer:
         yield consumer
 
 
 @pytest.mark.asyncio
 async def test_fixture_with_a_block_serves_its_test(consumer_in_block):
-    record = await one(consumer_in_block)
+    record = await next_record(consumer_in_block)
     record.accept()
     assert [None] == [result.error for result in await consumer_in_block.commit()]
 
 
 @pytest.mark.asyncio
 async def test_fixture_with_start_and_stop_serves_its_test(started_consumer):
-    assert b"0" == (await one(started_consumer)).value
+    assert b"0" == (await next_record(started_consumer)).value
 
 
 @pytest.mark.asyncio
 async def test_fixture_with_two_consumers_serves_its_test(two_consumers):
     for consumer in two_consumers:
-        assert b"0" == (await one(consumer)).value
+        assert b"0" == (await next_record(consumer)).value
 
 
 @pytest.mark.asyncio
 async def test_fixture_with_a_broker_on_the_same_loop_serves_its_test(
     consumer_of_broker_in_block,
 ):
-    assert b"x" == (await one(consumer_of_broker_in_block)).value
+    assert b"x" == (await next_record(consumer_of_broker_in_block)).value
 
 
 @pytest.mark.asyncio
 async def test_fixture_can_be_closed_by_its_test(consumer_in_block):
-    await one(consumer_in_block)
+    await next_record(consumer_in_block)
     await consumer_in_block.aclose()
     with pytest.raises(ClosedError):
         await consumer_in_block.poll()
@@ -137,7 +122,7 @@ async def test_fixture_can_be_closed_by_its_test(consumer_in_block):
 
 
 async def values(broker) -> AsyncIterator[bytes | None]:
-    async with consuming(broker) as consumer:
+    async with connecting(broker) as consumer:
         async for record in consumer:
             yield record.value
 
@@ -168,9 +153,9 @@ async def test_async_generator_left_by_break_and_closed_leaves_the_group(broker)
 async def test_exit_stack_closed_by_another_task_closes(broker):
     before = asyncio.all_tasks()
     stack = AsyncExitStack()
-    consumer = await stack.enter_async_context(consuming(broker))
+    consumer = await stack.enter_async_context(connecting(broker))
     kafka = await stack.enter_async_context(EmbeddedBroker())
-    record = await one(consumer)
+    record = await next_record(consumer)
     record.accept()
     await asyncio.create_task(stack.aclose())
 
@@ -184,9 +169,9 @@ async def test_exit_stack_closed_by_another_task_closes(broker):
 @pytest.mark.asyncio
 async def test_consumer_continues_after_the_entering_task_ended(broker):
     stack = AsyncExitStack()
-    consumer = await asyncio.create_task(stack.enter_async_context(consuming(broker)))
+    consumer = await asyncio.create_task(stack.enter_async_context(connecting(broker)))
 
-    assert b"0" == (await one(consumer)).value
+    assert b"0" == (await next_record(consumer)).value
     await stack.aclose()
     assert set() == members(broker)
 
@@ -196,11 +181,11 @@ async def test_time_limit_around_another_task_ends_no_consumer(broker):
     """The tasks of a consumer are in no cancel scope of the application's."""
     stack = AsyncExitStack()
     with anyio.CancelScope() as scope:
-        consumer = await stack.enter_async_context(consuming(broker))
+        consumer = await stack.enter_async_context(connecting(broker))
         scope.cancel()
         await asyncio.sleep(0)
 
-    assert b"0" == (await one(consumer)).value
+    assert b"0" == (await next_record(consumer)).value
     await stack.aclose()
 
 
@@ -208,7 +193,7 @@ async def test_time_limit_around_another_task_ends_no_consumer(broker):
 @pytest.mark.parametrize("kind", ["consumers", "brokers"])
 async def test_first_entered_can_be_left_first(broker, kind):
     def made():
-        return consuming(broker) if kind == "consumers" else EmbeddedBroker()
+        return connecting(broker) if kind == "consumers" else EmbeddedBroker()
 
     first, second = made(), made()
     async with AsyncExitStack() as rest:
@@ -218,7 +203,7 @@ async def test_first_entered_can_be_left_first(broker, kind):
             await first.__aexit__(None, None, None)
         assert not scope.cancelled_caught
         if kind == "consumers":
-            await one(second)
+            await next_record(second)
         else:
             second.create_topic("orders")
 
@@ -256,8 +241,8 @@ async def test_broker_can_be_started_and_stopped_by_any_task():
         with pytest.raises(RuntimeError, match="is running already"):
             await kafka.start()
         kafka.produce("orders", [b"x"])
-        async with consuming(kafka) as consumer:
-            await one(consumer)
+        async with connecting(kafka) as consumer:
+            await next_record(consumer)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(kafka.stop)
         with pytest.raises(RuntimeError, match="is not running"):
@@ -271,9 +256,9 @@ async def test_broker_can_be_started_and_stopped_by_any_task():
 @pytest.mark.asyncio
 async def test_start_and_stop_in_different_tasks(broker):
     before = asyncio.all_tasks()
-    consumer = consuming(broker)
+    consumer = connecting(broker)
     await asyncio.create_task(consumer.start())
-    assert b"0" == (await one(consumer)).value
+    assert b"0" == (await next_record(consumer)).value
     await asyncio.create_task(consumer.stop())
 
     assert set() == members(broker)
@@ -282,12 +267,12 @@ async def test_start_and_stop_in_different_tasks(broker):
 
 @pytest.mark.asyncio
 async def test_start_of_a_started_consumer_is_rejected(broker):
-    consumer = consuming(broker)
+    consumer = connecting(broker)
     await consumer.start()
     with pytest.raises(ConsumerStateError, match="is open"):
         await consumer.start()
 
-    assert b"0" == (await one(consumer)).value
+    assert b"0" == (await next_record(consumer)).value
     await consumer.stop()
     with pytest.raises(ConsumerStateError, match="is closed"):
         await consumer.start()
@@ -295,7 +280,7 @@ async def test_start_of_a_started_consumer_is_rejected(broker):
 
 @pytest.mark.asyncio
 async def test_start_while_starting_is_rejected(broker):
-    consumer = consuming(broker)
+    consumer = connecting(broker)
     starting = asyncio.create_task(consumer.start())
     await asyncio.sleep(0)
     with pytest.raises(ConsumerStateError, match="is starting"):
@@ -307,8 +292,8 @@ async def test_start_while_starting_is_rejected(broker):
 
 @pytest.mark.anyio
 async def test_stop_twice_is_stop_once(broker):
-    async with consuming(broker) as consumer:
-        await one(consumer)
+    async with connecting(broker) as consumer:
+        await next_record(consumer)
         await consumer.stop()
         await consumer.stop()
 
@@ -317,7 +302,7 @@ async def test_stop_twice_is_stop_once(broker):
 
 @pytest.mark.anyio
 async def test_stopped_before_it_started_never_starts(broker):
-    consumer = consuming(broker)
+    consumer = connecting(broker)
     await consumer.stop()
 
     assert frozenset() == consumer.assignment
@@ -328,7 +313,7 @@ async def test_stopped_before_it_started_never_starts(broker):
 @pytest.mark.anyio
 async def test_stop_while_starting_ends_the_start(broker):
     broker.faults.on("ApiVersions", times=None).stall()
-    consumer = consuming(broker)
+    consumer = connecting(broker)
     errors = []
 
     async def enter():
@@ -350,20 +335,20 @@ async def test_stop_while_starting_ends_the_start(broker):
 @pytest.mark.anyio
 async def test_failed_start_can_be_repeated(broker):
     broker.stop_broker(1)
-    consumer = consuming(broker, connect_timeout=0.1)
+    consumer = connecting(broker, connect_timeout=0.1)
     with pytest.raises(Error):
         await consumer.__aenter__()
     broker.start_broker(1)
 
     async with consumer:
-        assert b"0" == (await one(consumer)).value
+        assert b"0" == (await next_record(consumer)).value
 
 
 @pytest.mark.asyncio
 async def test_cancelled_start_leaves_no_task(broker):
     before = asyncio.all_tasks()
     broker.faults.on("DescribeConfigs", times=None).stall()
-    consumer = consuming(broker)
+    consumer = connecting(broker)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(consumer.start(), 0.1)
 
@@ -374,9 +359,9 @@ async def test_cancelled_start_leaves_no_task(broker):
 @pytest.mark.asyncio
 async def test_cancelled_stop_leaves_no_task(broker):
     before = asyncio.all_tasks()
-    consumer = consuming(broker)
+    consumer = connecting(broker)
     await consumer.start()
-    await one(consumer)
+    await next_record(consumer)
     broker.faults.on("ShareFetch", times=None).stall()
     broker.faults.on("ShareAcknowledge", times=None).stall()
     broker.faults.on("ShareGroupHeartbeat", times=None).stall()
@@ -390,8 +375,8 @@ async def test_cancelled_stop_leaves_no_task(broker):
 @pytest.mark.anyio
 async def test_second_close_waits_for_the_first(broker):
     order = []
-    async with consuming(broker) as consumer:
-        await one(consumer)
+    async with connecting(broker) as consumer:
+        await next_record(consumer)
         broker.faults.on("ShareGroupHeartbeat").delay(0.1)
 
         async def close(name):
@@ -409,8 +394,8 @@ async def test_second_close_waits_for_the_first(broker):
 
 @pytest.mark.anyio
 async def test_second_close_has_its_own_time_limit(broker):
-    async with consuming(broker) as consumer:
-        await one(consumer)
+    async with connecting(broker) as consumer:
+        await next_record(consumer)
         broker.faults.on("ShareAcknowledge", times=None).stall()
         broker.faults.on("ShareFetch", times=None).stall()
         with anyio.fail_after(5):
@@ -427,9 +412,9 @@ async def test_second_close_has_its_own_time_limit(broker):
 
 def test_loop_that_ends_with_an_open_consumer_ends_it(broker):
     async def main():
-        consumer = consuming(broker)
+        consumer = connecting(broker)
         await consumer.start()
-        await one(consumer)
+        await next_record(consumer)
 
     asyncio.run(asyncio.wait_for(main(), 20))
 
@@ -461,19 +446,19 @@ def test_program_that_forgets_to_stop_ends_silently(broker):
 @pytest.mark.parametrize("anyio_backend", ["trio"])
 @pytest.mark.anyio
 async def test_start_on_trio_names_the_block(broker, anyio_backend):
-    consumer = consuming(broker)
+    consumer = connecting(broker)
     with pytest.raises(ConsumerStateError, match="async with"):
         await consumer.start()
     async with consumer:
-        assert b"0" == (await one(consumer)).value
+        assert b"0" == (await next_record(consumer)).value
 
 
 @pytest.mark.parametrize("anyio_backend", ["trio"])
 @pytest.mark.anyio
 async def test_left_by_another_task_on_trio_is_closed_and_raises(broker, anyio_backend):
     stack = AsyncExitStack()
-    consumer = await stack.enter_async_context(consuming(broker))
-    await one(consumer)
+    consumer = await stack.enter_async_context(connecting(broker))
+    await next_record(consumer)
     errors = []
 
     async def leave():
@@ -488,8 +473,8 @@ async def test_left_by_another_task_on_trio_is_closed_and_raises(broker, anyio_b
     assert [ConsumerStateError] == [type(error) for error in errors]
     assert "another" in str(errors[0])
     assert set() == members(broker)
-    async with consuming(broker) as consumer:
-        await one(consumer)
+    async with connecting(broker) as consumer:
+        await next_record(consumer)
 
 
 @pytest.mark.slow("the garbage collector finalizes a generator")
@@ -510,6 +495,6 @@ def test_consumer_that_is_never_left_does_not_keep_trio_from_ending(broker):
     trio = pytest.importorskip("trio")
 
     async def main():
-        await one(await consuming(broker).__aenter__())
+        await next_record(await connecting(broker).__aenter__())
 
     trio.run(main)

@@ -7,8 +7,9 @@ import anyio
 import pytest
 
 from sharecons import ClosedError, ConfigurationError, Record, ShareConsumer
-from sharecons.testing import EmbeddedBroker, OffsetState
+from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
+from tests.consumer.consuming import acquired
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -56,16 +57,6 @@ async def poll_for_records(
     while (left := end - anyio.current_time()) > 0:
         found += await consumer.poll(timeout=left)
     return found
-
-
-def acquired(broker: EmbeddedBroker) -> int:
-    """Return how many records of orders are acquired."""
-    return sum(
-        each.state is OffsetState.ACQUIRED
-        for partition in broker.group("billing").partitions
-        for each in partition.in_flight
-        if partition.topic == "orders"
-    )
 
 
 async def test_paused_topic_is_not_fetched_and_others_are(

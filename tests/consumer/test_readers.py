@@ -11,7 +11,6 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from sharecons import ShareConsumer
 from sharecons.errors import (
     ClosedError,
     ConsumerStateError,
@@ -20,6 +19,7 @@ from sharecons.errors import (
 )
 from sharecons.testing import EmbeddedBroker, OffsetState, virtual_time
 from sharecons.testing.pytest_plugin import SETTINGS
+from tests.consumer.consuming import consuming
 from tests.net.waits import other_tasks_have_run
 from tests.waiting import until
 
@@ -44,16 +44,6 @@ async def broker():
 
 def produce(broker, count, topic="orders"):
     broker.produce(topic, [b"%d" % i for i in range(count)])
-
-
-def consuming(broker, **options):
-    return ShareConsumer(
-        "orders",
-        group_id=GROUP,
-        bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
-        **options,
-    )
 
 
 def states(broker, topic="orders"):

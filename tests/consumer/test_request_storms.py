@@ -3,10 +3,10 @@
 import anyio
 import pytest
 
-from sharecons import ShareConsumer
 from sharecons.admin import ShareGroupAdmin
 from sharecons.inspection.peek import peek
 from sharecons.testing import EmbeddedBroker
+from tests.consumer import consuming as fast
 from tests.net.embedded import SlowNetwork
 from tests.waiting import until
 
@@ -25,14 +25,7 @@ async def broker():
 
 
 def consuming(broker, **options):
-    return ShareConsumer(
-        "orders",
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        network=SlowNetwork(broker),
-        auto_offset_reset="earliest",
-        **options,
-    )
+    return fast.consuming(broker, network=SlowNetwork(broker), **options)
 
 
 class Reading:

@@ -13,10 +13,10 @@ import anyio.from_thread
 import anyio.to_thread
 import pytest
 
-from sharecons import ShareConsumer
 from sharecons.admin import ShareGroupAdmin
 from sharecons.errors import WrongThreadError
 from sharecons.testing import OffsetState
+from tests.consumer.consuming import connecting
 
 VERBS = ["accept", "release", "reject", "renew"]
 
@@ -37,13 +37,7 @@ def broker(share_broker):
 
 
 def consuming(broker, **options):
-    return ShareConsumer(
-        "orders",
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        auto_offset_reset="earliest",
-        **{"acknowledgement": "explicit", **options},
-    )
+    return connecting(broker, **{"acknowledgement": "explicit", **options})
 
 
 async def in_thread(call):

@@ -6,10 +6,24 @@ import anyio
 from kio.schema.errors import ErrorCode
 
 from sharecons.net.io.transport import StreamTransport
+from sharecons.protocol.group.messages import FindCoordinator
 from sharecons.testing.broker.memory import memory_pipe
-from tests.wire.oracle import encode_entity, schema
+from tests.wire.oracle import encode_entity, from_hex, schema
 
-__all__ = ["MemoryNetwork", "Peer", "frame", "versions_response"]
+__all__ = [
+    "REQUEST",
+    "RESPONSE",
+    "MemoryNetwork",
+    "Peer",
+    "closing",
+    "frame",
+    "http",
+    "responding",
+    "versions_response",
+]
+
+REQUEST = FindCoordinator(group_id="billing")
+RESPONSE = from_hex("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
 
 
 class MemoryNetwork:
@@ -115,3 +129,21 @@ def versions_response(correlation_id=1, served=SERVED):
         throttle_time=timedelta(0),
     )
     return frame(correlation_id, encode_entity(entity), header=b"")
+
+
+async def responding(peer):
+    """Send versions, and RESPONSE to each request."""
+    await peer.send_versions()
+    for number in range(2, 1000):
+        await peer.request()
+        await peer.stream.send(frame(number, RESPONSE))
+
+
+async def http(peer):
+    await peer.request()
+    await peer.stream.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+async def closing(peer):
+    """Close as a TLS port, or as a proxy whose broker is dead."""
+    await peer.request()

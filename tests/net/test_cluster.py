@@ -5,37 +5,20 @@ import pytest
 
 from sharecons.errors import ConnectionFailedError, UnsupportedVersionError
 from sharecons.net.cluster import Cluster
-from sharecons.protocol.group.messages import FindCoordinator
 from sharecons.protocol.partitions import Endpoint
 from tests.net.interrupts import interruptions
-from tests.net.streams import MemoryNetwork, frame
-from tests.wire.oracle import from_hex
+from tests.net.streams import (
+    MemoryNetwork,
+    closing,
+    http,
+    responding,
+)
 
 pytestmark = pytest.mark.anyio
 
 
-REQUEST = FindCoordinator(group_id="billing")
-RESPONSE = from_hex("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
-
-
-async def responding(peer):
-    await peer.send_versions()
-    for number in range(2, 1000):
-        await peer.request()
-        await peer.stream.send(frame(number, RESPONSE))
-
-
 async def silent(peer):
     await peer.closed_by_client()
-
-
-async def closing(peer):
-    await peer.request()
-
-
-async def http(peer):
-    await peer.request()
-    await peer.stream.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
 def cluster_of(network, *hosts):

@@ -12,19 +12,16 @@ from sharecons.errors import (
     UnsupportedVersionError,
 )
 from sharecons.net.connection import Connection
-from sharecons.protocol.group.messages import FindCoordinator, FindCoordinatorResponse
+from sharecons.protocol.group.messages import FindCoordinatorResponse
 from sharecons.protocol.partitions import Endpoint
 from sharecons.protocol.share_messages import ShareFetch
 from tests.net.interrupts import interruptions
-from tests.net.streams import MemoryNetwork, frame, versions_response
-from tests.wire.oracle import from_hex
+from tests.net.streams import REQUEST, RESPONSE, MemoryNetwork, frame, versions_response
 
 pytestmark = pytest.mark.anyio
 
 
 HERE = Endpoint("broker", 9092)
-REQUEST = FindCoordinator(group_id="billing")
-RESPONSE = from_hex("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
 COORDINATOR = FindCoordinatorResponse(
     error=0, message=None, node_id=1, endpoint=Endpoint("b1", 9092)
 )

@@ -12,15 +12,10 @@ from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.event_loop import running_clock
 from sharecons.net.outages import Outages
-from sharecons.protocol.group.messages import FindCoordinator
 from sharecons.protocol.partitions import Endpoint
-from tests.net.streams import MemoryNetwork, frame
-from tests.wire.oracle import from_hex
+from tests.net.streams import REQUEST, RESPONSE, MemoryNetwork, frame
 
 pytestmark = pytest.mark.anyio
-
-REQUEST = FindCoordinator(group_id="billing")
-RESPONSE = from_hex("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
 
 
 @pytest.fixture

@@ -12,28 +12,20 @@ from sharecons.net.connection import (
     ReconnectingConnection,
     SharedConnection,
 )
-from sharecons.protocol.group.messages import FindCoordinator
 from sharecons.protocol.partitions import Endpoint
 from tests.net.interrupts import interruptions
-from tests.net.streams import MemoryNetwork, Peer, frame
-from tests.wire.oracle import from_hex
+from tests.net.streams import (
+    REQUEST,
+    RESPONSE,
+    MemoryNetwork,
+    Peer,
+    closing,
+    frame,
+    http,
+    responding,
+)
 
 pytestmark = pytest.mark.anyio
-
-REQUEST = FindCoordinator(group_id="billing")
-RESPONSE = from_hex("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
-
-
-async def responding(peer):
-    await peer.send_versions()
-    for number in range(2, 1000):
-        await peer.request()
-        await peer.stream.send(frame(number, RESPONSE))
-
-
-async def http(peer):
-    await peer.request()
-    await peer.stream.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
 class Connections:
@@ -183,11 +175,6 @@ async def test_connection_that_is_closed_while_it_opens_stays_closed():
             await connection.send(REQUEST, 1.0)
 
         assert 0 == connections.network.open
-
-
-async def closing(peer):
-    """Close at the first request, as a TLS port, or a proxy whose broker is dead."""
-    await peer.request()
 
 
 @pytest.mark.parametrize(

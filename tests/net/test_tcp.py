@@ -10,15 +10,11 @@ from sharecons.errors import ConnectionFailedError
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
 from sharecons.net.io.transport import TcpNetwork
-from sharecons.protocol.group.messages import FindCoordinator
 from sharecons.protocol.partitions import Endpoint
-from tests.net.streams import Peer, frame
+from tests.net.streams import REQUEST, RESPONSE, Peer, frame
 from tests.wire.oracle import from_hex
 
 pytestmark = pytest.mark.anyio
-
-REQUEST = FindCoordinator(group_id="billing")
-RESPONSE = from_hex("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
 
 
 @pytest.fixture(params=["asyncio", "trio"])
