@@ -1,7 +1,7 @@
 """A harness for tests of a leader's state machine."""
 
 from dataclasses import fields
-from typing import Final
+from typing import Any, Final
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.acknowledge.batcher import AckBatcher
@@ -23,6 +23,7 @@ from tests.protocol.message_factories import (
     SETTINGS,
     TOPIC,
     TOPIC_ID,
+    acknowledge_response,
     fetch_response,
 )
 
@@ -87,12 +88,34 @@ class LeaderHarness:
         self.leader.on_response(request, response, self.now)
         self.starts_fixed += len(self.take_events(StartsFixed))
 
+    def fetch(self, *partitions: PartitionResponse, **response: Any) -> ShareFetch:
+        """Exchange the fetch that is due, and return it."""
+        request = self.next_fetch()
+        self.respond(request, fetch_response(*partitions, **response))
+        return request
+
+    def acknowledge(
+        self, *partitions: PartitionResponse, **response: Any
+    ) -> ShareAcknowledge:
+        """Exchange the acknowledgement request that is due, and return it."""
+        request = self.next_acknowledge()
+        self.respond(request, acknowledge_response(*partitions, **response))
+        return request
+
+    def acknowledge_later(
+        self, *partitions: PartitionResponse, **response: Any
+    ) -> ShareAcknowledge:
+        """Exchange the acknowledgement request that is due after the linger time."""
+        request = self.flush_acks()
+        self.respond(request, acknowledge_response(*partitions, **response))
+        return request
+
     def fail(self, request: Request) -> None:
         self.leader.on_error(request, CONNECTION_LOST, self.now)
 
     def open_session(self, *partitions: PartitionResponse) -> list[Lease]:
         """Open the session with the first fetch; then no reader is waiting."""
-        self.respond(self.next_fetch(), fetch_response(*partitions))
+        self.fetch(*partitions)
         self.prefetch.waiting_readers = 0
         return self.take_leases()
 

@@ -20,6 +20,8 @@ __all__ = [
     "NO_PARTITIONS",
     "coordinator_response",
     "error_response",
+    "exchange_find_coordinator",
+    "exchange_heartbeat",
     "heartbeat_response",
     "joined_member",
     "new_member",
@@ -100,15 +102,38 @@ def next_find_coordinator(membership: Membership, now: float) -> FindCoordinator
     return request
 
 
+def exchange_heartbeat(
+    membership: Membership,
+    response: HeartbeatResponse,
+    *,
+    now: float,
+    received_at: float | None = None,
+) -> None:
+    """Send the heartbeat that must be due; its response arrives then or at a time."""
+    request = next_heartbeat(membership, now)
+    membership.on_response(
+        request, response, now if received_at is None else received_at
+    )
+
+
+def exchange_find_coordinator(
+    membership: Membership,
+    response: FindCoordinatorResponse | None = None,
+    *,
+    now: float,
+    received_at: float | None = None,
+) -> None:
+    """Look up the coordinator, as `exchange_heartbeat`; by default it is found."""
+    request = next_find_coordinator(membership, now)
+    at = now if received_at is None else received_at
+    membership.on_response(request, response or coordinator_response(), at)
+
+
 def joined_member(
     *topics: str, epoch: int = 1, rack: str | None = None, now: float = 0.0
 ) -> Membership:
     """Return a member with P0 assigned at `now`; the next heartbeat is due in 5 s."""
     membership = new_member(*(topics or ("orders",)), rack=rack)
-    membership.on_response(
-        next_find_coordinator(membership, now), coordinator_response(), now
-    )
-    membership.on_response(
-        next_heartbeat(membership, now), heartbeat_response(epoch, P0), now
-    )
+    exchange_find_coordinator(membership, now=now)
+    exchange_heartbeat(membership, heartbeat_response(epoch, P0), now=now)
     return membership

@@ -62,6 +62,16 @@ def test_each_pending_run_has_one_acknowledge_type() -> None:
     assert [(0, 2), (2, 5), (5, 6)] == states.pending_runs()
 
 
+def test_run_that_reaches_an_acknowledged_record_does_not_overwrite_it() -> None:
+    states = AckStates(4)
+    acknowledge(states, 1, REJECT)
+    acknowledge(states, 0, ACCEPT)
+    states.set_sent()
+    acknowledge(states, 1, ACCEPT)
+
+    assert SENT | REJECT == states[1]
+
+
 def test_runs_are_divided_at_the_ends_of_ranges():
     runs = [Run(0, 5, ACCEPT), Run(8, 9, RELEASE)]
 

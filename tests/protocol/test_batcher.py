@@ -166,6 +166,17 @@ def test_each_error_code_has_the_outcome_of_its_action(code: int):
             assert {} == harness.take_acks()
 
 
+def test_success_ends_the_backoff():
+    harness = BatcherHarness()
+    harness.add_lease(0).acknowledge(0, ACCEPT)
+    harness.exchange(Code.REQUEST_TIMED_OUT)
+
+    harness.exchange()
+
+    assert not harness.batcher.needs_backoff
+    assert [(0, 0, ACCEPT, None)] == harness.results
+
+
 def test_retriable_error_after_the_end_of_the_lock_is_final():
     harness = BatcherHarness()
     harness.add_lease(0, deadline=30.0).acknowledge(0, ACCEPT)
@@ -240,3 +251,12 @@ def test_adjacent_equal_results_are_joined_and_sorted():
         result(11, 11, REJECT),
         result(0, 2, partition=1),
     ] == join_results(results)
+
+
+def test_acknowledgement_notifies_and_is_pending():
+    harness = BatcherHarness()
+
+    harness.add_lease(*range(10)).acknowledge(4, ACCEPT)
+
+    assert 1 == harness.pending_notifications
+    assert harness.batcher.has_pending

@@ -107,6 +107,14 @@ def test_rounds_request_no_more_than_the_windows_hold() -> None:
     assert bench.limit() == 10_000
 
 
+def test_request_wakes_the_leaders() -> None:
+    bench = Bench()
+
+    bench.demand.begin_wait(0.0)
+
+    assert bench.wakes == 1
+
+
 @pytest.mark.parametrize(("seconds", "is_ahead"), [(0.1, True), (20.0, False)])
 def test_demand_for_handlers_is_ahead_only_while_they_are_fast(
     seconds: float, is_ahead: bool

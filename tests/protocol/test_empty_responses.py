@@ -23,7 +23,7 @@ class Storm(LeaderHarness):
     """A harness whose broker returns empty responses immediately."""
 
     def opened(self) -> "Storm":
-        self.respond(self.next_fetch(), fetch_response())
+        self.fetch()
         return self
 
     def wait(self) -> float:
@@ -39,7 +39,7 @@ class Storm(LeaderHarness):
             pauses.append(self.wait())
             if isinstance(request := self.next_request(), ShareAcknowledge):
                 self.respond(request, acknowledge_response())
-                self.respond(self.next_fetch(), fetch_response())
+                self.fetch()
                 continue
             assert request is not None
             self.now += after
@@ -75,7 +75,7 @@ def test_pauses_end_after_records():
     storm.empty(6)
     storm.wait()
 
-    storm.respond(storm.next_fetch(), fetch_response(partition_response(P0, (0, 0))))
+    storm.fetch(partition_response(P0, (0, 0)))
     storm.take_leases()
 
     assert [0.0] * (WITHOUT_PAUSE + 1) == storm.empty(WITHOUT_PAUSE + 1)
@@ -107,7 +107,7 @@ def test_throttled_and_failed_responses_do_not_count_as_empty(response):
     storm.respond(storm.next_fetch(), response)
     storm.now += 60.0
     # After the error this fetch opens the session again.
-    storm.respond(storm.next_fetch(), fetch_response())
+    storm.fetch()
 
     storm.wait()
     storm.now += 20.0  # the quota allows a fetch by then
@@ -144,10 +144,7 @@ def test_acknowledgements_are_sent_during_a_pause_and_end_it():
 
     lease.acknowledge(0, ACCEPT)
     before = storm.now
-    storm.respond(
-        storm.flush_acks(),
-        acknowledge_response(partition_response(P0)),
-    )
+    storm.acknowledge_later(partition_response(P0))
     assert storm.now - before < 0.01
 
     assert isinstance(storm.next_request(), ShareFetch)
@@ -167,8 +164,7 @@ def test_session_is_closed_and_opened_again_after_many_empty_responses():
     storm = Storm().opened()
     storm.empty(REOPEN)
 
-    closing = storm.next_acknowledge()
-    storm.respond(closing, acknowledge_response())
+    closing = storm.acknowledge()
     opening = storm.next_fetch()
 
     assert [-1, 0] == [closing.share_session_epoch, opening.share_session_epoch]

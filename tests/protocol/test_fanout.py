@@ -4,11 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sharecons._record import TopicPartition
 from sharecons.errors import BrokerError, ConnectionFailedError, RequestTimedOutError
 from sharecons.protocol.admin.fanout import (
     RETRIABLE,
     FanOut,
     RetryRoute,
+    find_partition,
     merge_replies,
     part_results,
 )
@@ -65,6 +67,14 @@ def test_retriable_code_keeps_the_key_pending(code):
     elsewhere = RETRIABLE[code] is RetryRoute.LOOK_UP
     assert (("a",) if elsewhere else ()) == fan_out.without_route
     assert elsewhere is ("a" not in fan_out.keys_by_node()[1])
+
+
+def test_connection_error_removes_the_route():
+    fan_out = routed("a", "b")
+    fan_out.on_connection_error(("a",), ConnectionFailedError("gone"))
+
+    assert ("a",) == fan_out.without_route
+    assert {1: ("b",)} == fan_out.keys_by_node()
 
 
 def test_timeout_error_includes_the_last_error():
@@ -157,3 +167,10 @@ def test_part_results_have_the_common_error_or_their_own():
     assert separate.common_error is None
     assert "cannot set y" in str(separate["y"].error)
     assert "the response is incomplete" in str(separate["z"].error)
+
+
+def test_topic_without_description_is_unknown():
+    assert (
+        Code.UNKNOWN_TOPIC_OR_PARTITION
+        == find_partition({}, TopicPartition("t", 0)).code
+    )

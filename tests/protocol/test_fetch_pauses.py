@@ -115,11 +115,8 @@ def test_fetchable_partitions_are_the_same_object_while_nothing_changes():
 @pytest.mark.parametrize("code", REPORTED)
 def test_leader_fetches_other_partitions_during_a_pause(code):
     harness = LeaderHarness(P0, OTHER)
-    harness.respond(
-        harness.next_fetch(), fetch_response(*failed_fetches(P0, code=code))
-    )
-    during = harness.next_fetch()
-    harness.respond(during, fetch_response(partition_response(OTHER, (0, 3))))
+    harness.fetch(*failed_fetches(P0, code=code))
+    during = harness.fetch(partition_response(OTHER, (0, 3)))
     harness.take_leases()
     harness.now = 0.06
     after = harness.next_fetch()
@@ -132,9 +129,7 @@ def test_leader_fetches_other_partitions_during_a_pause(code):
 @pytest.mark.parametrize("code", REPORTED)
 def test_leader_with_only_paused_partitions_waits_until_the_pause_ends(code):
     harness = LeaderHarness(P0, P1)
-    harness.respond(
-        harness.next_fetch(), fetch_response(*failed_fetches(P0, P1, code=code))
-    )
+    harness.fetch(*failed_fetches(P0, P1, code=code))
 
     assert harness.next_request() is None
     assert 0.03 < harness.leader.next_deadline(0.0) <= 0.06
@@ -144,22 +139,39 @@ def test_leader_with_only_paused_partitions_waits_until_the_pause_ends(code):
     assert not again.forgotten
 
 
+def test_forbidden_partition_is_fetched_about_once_a_second():
+    harness = LeaderHarness(P0, OTHER)
+    requests_of_p0 = 0
+    for _ in range(2_000):
+        due = harness.leader.next_deadline(harness.now)
+        harness.now = max(due, harness.now)
+        request = harness.next_fetch()
+        requests_p0 = P0 not in request.forgotten and (
+            P0 in request.added or P0 in harness.session_partitions
+        )
+        requests_of_p0 += requests_p0
+        harness.now += 0.0 if requests_p0 else request.max_wait
+        harness.respond(
+            request, fetch_response(*failed_fetches(P0) if requests_p0 else ())
+        )
+        if harness.now > 10:
+            break
+
+    assert 8 <= requests_of_p0 <= 17
+
+
 def test_recovered_partitions_are_reported_once():
     harness = LeaderHarness(P0, P1)
-    harness.respond(harness.next_fetch(), fetch_response(*failed_fetches(P0, P1)))
+    harness.fetch(*failed_fetches(P0, P1))
     assert [P0, P1] == [
         each.share_partition for each in harness.take_events(PartitionError)
     ]
     harness.now = 1.0
 
-    harness.respond(
-        harness.next_fetch(), fetch_response(partition_response(P0, (0, 3)))
-    )
+    harness.fetch(partition_response(P0, (0, 3)))
     recovered = harness.take_events(FetchRecovered)
     harness.take_leases()
-    harness.respond(
-        harness.next_fetch(), fetch_response(partition_response(P0, (4, 7)))
-    )
+    harness.fetch(partition_response(P0, (4, 7)))
 
     assert {P0, P1} == {each.share_partition for each in recovered}
     assert [] == harness.take_events(FetchRecovered)
@@ -175,9 +187,7 @@ def test_new_leader_waits_for_the_pause_of_its_partition():
 
     assert harness.next_request() is None
     harness.now = harness.leader.next_deadline(0.0)
-    harness.respond(
-        harness.next_fetch(), fetch_response(partition_response(P0, (0, 3)))
-    )
+    harness.fetch(partition_response(P0, (0, 3)))
     assert [FetchRecovered(P0)] == harness.take_events(FetchRecovered)
 
 
@@ -185,7 +195,7 @@ def test_acknowledgements_of_a_paused_partition_are_sent():
     harness = LeaderHarness(P0, OTHER)
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     harness.prefetch.waiting_readers = 1
-    harness.respond(harness.next_fetch(), fetch_response(*failed_fetches(P0)))
+    harness.fetch(*failed_fetches(P0))
     lease.acknowledge(0, ACCEPT)
     harness.leader.flush_acks()
     request = harness.next_request()
@@ -205,12 +215,11 @@ def test_acknowledgements_of_a_paused_partition_are_sent():
 def test_topic_that_is_left_out_leaves_the_session_until_it_is_fetched_again():
     pauses = FetchPauses()
     harness = LeaderHarness(P0, OTHER, pauses=pauses)
-    harness.respond(harness.next_fetch(), fetch_response())
+    harness.fetch()
 
     pauses.leave_out({OTHER.topic_id})
     harness.now += 1.0
-    without = harness.next_fetch()
-    harness.respond(without, fetch_response())
+    without = harness.fetch()
     pauses.leave_out(())
     harness.now += 1.0
     again = harness.next_fetch()
@@ -222,7 +231,7 @@ def test_topic_that_is_left_out_leaves_the_session_until_it_is_fetched_again():
 def test_leader_whose_topics_are_all_left_out_fetches_nothing():
     pauses = FetchPauses()
     harness = LeaderHarness(P0, P1, pauses=pauses)
-    harness.respond(harness.next_fetch(), fetch_response())
+    harness.fetch()
 
     pauses.leave_out({P0.topic_id})
 

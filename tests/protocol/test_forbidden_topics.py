@@ -3,11 +3,11 @@
 from sharecons.protocol.codes import Code
 from sharecons.protocol.group.metadata import Metadata
 from tests.protocol.membership_harness import (
-    coordinator_response,
     error_response,
+    exchange_find_coordinator,
+    exchange_heartbeat,
     heartbeat_response,
     new_member,
-    next_find_coordinator,
     next_heartbeat,
 )
 from tests.protocol.test_metadata import absent, described, exchange, topic
@@ -19,12 +19,8 @@ ORDERS = frozenset({"orders"})
 def rejected_member(*topics):
     """Return a member whose join was rejected, and the time of its next heartbeat."""
     membership = new_member(*topics)
-    membership.on_response(
-        next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
-    )
-    membership.on_response(
-        next_heartbeat(membership, now=0.0), error_response(FORBIDDEN), now=0.0
-    )
+    exchange_find_coordinator(membership, now=0.0)
+    exchange_heartbeat(membership, error_response(FORBIDDEN), now=0.0)
     return membership, membership.next_deadline(0.0)
 
 
@@ -38,7 +34,7 @@ def test_rejected_member_joins_without_the_forbidden_topic():
 def test_topic_that_becomes_allowed_is_subscribed_immediately():
     membership, now = rejected_member("orders", "refunds")
     membership.exclude_topics(ORDERS, now)
-    membership.on_response(next_heartbeat(membership, now), heartbeat_response(), now)
+    exchange_heartbeat(membership, heartbeat_response(), now=now)
     membership.exclude_topics(frozenset(), now + 0.05)
 
     assert now + 0.05 == membership.next_deadline(now + 0.05)
@@ -66,9 +62,7 @@ def test_member_with_only_forbidden_topics_subscribes_to_them_again():
 def test_member_that_was_not_rejected_subscribes_to_all_topics():
     """The metadata can be older than an ACL."""
     membership = new_member("orders", "refunds")
-    membership.on_response(
-        next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
-    )
+    exchange_find_coordinator(membership, now=0.0)
     membership.exclude_topics(ORDERS, 0.0)
 
     assert ("orders", "refunds") == next_heartbeat(membership, now=0.0).topics

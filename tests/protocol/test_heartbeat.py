@@ -16,12 +16,12 @@ from sharecons.protocol.group.states import State
 from tests.protocol.membership_harness import (
     MEMBER_ID,
     NO_PARTITIONS,
-    coordinator_response,
     error_response,
+    exchange_find_coordinator,
+    exchange_heartbeat,
     heartbeat_response,
     joined_member,
     new_member,
-    next_find_coordinator,
     next_heartbeat,
 )
 from tests.protocol.message_factories import P0
@@ -39,9 +39,7 @@ def test_member_without_topics_sends_nothing():
 
 def test_first_heartbeat_has_all_fields():
     membership = new_member("orders", "refunds", rack="a")
-    membership.on_response(
-        next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.1
-    )
+    exchange_find_coordinator(membership, now=0.0, received_at=0.1)
 
     heartbeat = next_heartbeat(membership, now=0.1)
 
@@ -66,9 +64,7 @@ def test_later_heartbeat_has_only_the_member_epoch():
 def test_assignment_is_kept_after_a_response_without_one():
     membership = joined_member()
 
-    membership.on_response(
-        next_heartbeat(membership, now=5.0), heartbeat_response(1), now=5.0
-    )
+    exchange_heartbeat(membership, heartbeat_response(1), now=5.0)
 
     assert frozenset({P0}) == membership.assignment
 
@@ -84,7 +80,7 @@ def test_empty_assignment_revokes_all_partitions():
         throttle=0.0,
     )
 
-    membership.on_response(next_heartbeat(membership, now=5.0), nothing, now=5.0)
+    exchange_heartbeat(membership, nothing, now=5.0)
 
     assert NO_PARTITIONS == membership.assignment
     assert State.MEMBER == membership.state
@@ -93,9 +89,7 @@ def test_empty_assignment_revokes_all_partitions():
 def test_next_heartbeat_has_the_member_epoch_of_the_response():
     membership = joined_member(epoch=7)
 
-    membership.on_response(
-        next_heartbeat(membership, now=5.0), heartbeat_response(6), now=5.0
-    )
+    exchange_heartbeat(membership, heartbeat_response(6), now=5.0)
 
     assert 6 == next_heartbeat(membership, now=10.0).member_epoch
 
@@ -106,8 +100,8 @@ def test_next_heartbeat_has_the_member_epoch_of_the_response():
 def test_heartbeat_interval_is_the_coordinators():
     membership = joined_member()
 
-    membership.on_response(
-        next_heartbeat(membership, 5.0), heartbeat_response(interval=2.0), now=5.1
+    exchange_heartbeat(
+        membership, heartbeat_response(interval=2.0), now=5.0, received_at=5.1
     )
 
     assert 7.1 == pytest.approx(membership.next_deadline(now=5.1))
@@ -122,25 +116,19 @@ def test_heartbeat_interval_is_the_coordinators():
 def test_too_short_heartbeat_interval_is_replaced(interval: float, kept: float):
     membership = joined_member()
 
-    membership.on_response(
-        next_heartbeat(membership, 5.0), heartbeat_response(interval=interval), now=5.0
-    )
+    exchange_heartbeat(membership, heartbeat_response(interval=interval), now=5.0)
 
     assert 5.0 + kept == membership.next_deadline(now=5.0)
 
 
 def test_member_without_an_assignment_sends_early_heartbeats_for_a_while():
     membership = new_member("orders")
-    membership.on_response(
-        next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
-    )
-    membership.on_response(
-        next_heartbeat(membership, now=0.0), heartbeat_response(), now=0.0
-    )
+    exchange_find_coordinator(membership, now=0.0)
+    exchange_heartbeat(membership, heartbeat_response(), now=0.0)
     early = membership.next_deadline(now=0.0)
 
-    membership.on_response(
-        next_heartbeat(membership, early), heartbeat_response(), now=EARLY_PERIOD
+    exchange_heartbeat(
+        membership, heartbeat_response(), now=early, received_at=EARLY_PERIOD
     )
 
     assert EARLY_INTERVAL == early
@@ -149,12 +137,8 @@ def test_member_without_an_assignment_sends_early_heartbeats_for_a_while():
 
 def test_early_heartbeats_end_with_an_assignment():
     membership = new_member("orders")
-    membership.on_response(
-        next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
-    )
-    membership.on_response(
-        next_heartbeat(membership, now=0.0), heartbeat_response(1, P0), now=0.5
-    )
+    exchange_find_coordinator(membership, now=0.0)
+    exchange_heartbeat(membership, heartbeat_response(1, P0), now=0.0, received_at=0.5)
 
     assert 5.5 == membership.next_deadline(now=0.5)
 
@@ -163,9 +147,7 @@ def test_heartbeat_soon_starts_early_heartbeats():
     membership = joined_member()
 
     membership.heartbeat_soon(now=2.0)
-    membership.on_response(
-        next_heartbeat(membership, now=2.0), heartbeat_response(), now=2.0
-    )
+    exchange_heartbeat(membership, heartbeat_response(), now=2.0)
 
     assert 2.0 + EARLY_INTERVAL == membership.next_deadline(now=2.0)
 
@@ -173,9 +155,7 @@ def test_heartbeat_soon_starts_early_heartbeats():
 def test_throttled_member_waits_for_the_throttle_time():
     membership = joined_member()
 
-    membership.on_response(
-        next_heartbeat(membership, 5.0), heartbeat_response(throttle=9.0), now=5.0
-    )
+    exchange_heartbeat(membership, heartbeat_response(throttle=9.0), now=5.0)
 
     assert 14.0 == membership.next_deadline(now=5.0)
 
@@ -183,8 +163,8 @@ def test_throttled_member_waits_for_the_throttle_time():
 def test_throttled_error_is_retried_after_the_throttle_time():
     membership = joined_member()
 
-    membership.on_response(
-        next_heartbeat(membership, 5.0),
+    exchange_heartbeat(
+        membership,
         error_response(Code.COORDINATOR_LOAD_IN_PROGRESS, throttle=9.0),
         now=5.0,
     )
@@ -220,6 +200,21 @@ def test_subscribing_to_nothing_leaves_the_group():
 
     assert NO_PARTITIONS == membership.assignment
     assert LEAVE_EPOCH == next_heartbeat(membership, now=1.0).member_epoch
+
+
+def test_member_that_left_can_subscribe_again():
+    membership = joined_member(epoch=4)
+    membership.subscribe((), now=1.0)
+    exchange_heartbeat(membership, heartbeat_response(), now=1.0, received_at=1.1)
+
+    membership.subscribe(("orders",), now=2.0)
+    heartbeat = next_heartbeat(membership, now=2.0)
+
+    assert (JOIN_EPOCH, ("orders",), MEMBER_ID) == (
+        heartbeat.member_epoch,
+        heartbeat.topics,
+        heartbeat.member_id,
+    )
 
 
 def test_subscribing_while_leaving_joins_after_the_leave():

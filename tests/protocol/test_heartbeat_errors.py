@@ -24,6 +24,8 @@ from tests.protocol.membership_harness import (
     NO_PARTITIONS,
     coordinator_response,
     error_response,
+    exchange_find_coordinator,
+    exchange_heartbeat,
     heartbeat_response,
     joined_member,
     new_member,
@@ -52,9 +54,7 @@ FATAL_ERRORS = {
 def test_fenced_member_joins_again_immediately_with_its_id_and_all_fields(code: Code):
     membership = joined_member("orders", epoch=9, rack="a")
 
-    membership.on_response(
-        next_heartbeat(membership, now=5.0), error_response(code), now=5.0
-    )
+    exchange_heartbeat(membership, error_response(code), now=5.0)
     heartbeat = next_heartbeat(membership, now=5.0)
 
     assert (MEMBER_ID, JOIN_EPOCH) == (heartbeat.member_id, heartbeat.member_epoch)
@@ -79,9 +79,7 @@ def test_repeatedly_fenced_member_joins_with_pauses(code: Code):
 
 def test_member_whose_join_is_fenced_leaves_and_joins_again():
     membership = new_member("orders")
-    membership.on_response(
-        next_find_coordinator(membership, now=1.0), coordinator_response(), now=1.0
-    )
+    exchange_find_coordinator(membership, now=1.0)
     join = next_heartbeat(membership, now=1.0)
     membership.on_response(join, error_response(Code.FENCED_MEMBER_EPOCH), now=1.0)
     leave = next_request(membership, 2.0)
@@ -139,12 +137,8 @@ def test_delays_between_rejoins_grow_to_a_limit():
     while now < 4000.0:
         if membership.rejoin(now):
             times.append(now)
-            membership.on_response(
-                next_heartbeat(membership, now), heartbeat_response(LEAVE_EPOCH), now
-            )
-            membership.on_response(
-                next_heartbeat(membership, now), heartbeat_response(2, P1), now
-            )
+            exchange_heartbeat(membership, heartbeat_response(LEAVE_EPOCH), now=now)
+            exchange_heartbeat(membership, heartbeat_response(2, P1), now=now)
         now += 1.0
 
     pauses = [later - time for time, later in itertools.pairwise(times)]
@@ -155,13 +149,9 @@ def test_delays_between_rejoins_grow_to_a_limit():
 @pytest.mark.parametrize("code", FENCING)
 def test_fenced_member_sends_early_heartbeats_until_it_is_assigned(code: Code):
     membership = joined_member()
-    membership.on_response(
-        next_heartbeat(membership, now=5.0), error_response(code), now=5.0
-    )
+    exchange_heartbeat(membership, error_response(code), now=5.0)
 
-    membership.on_response(
-        next_heartbeat(membership, now=5.0), heartbeat_response(), now=5.0
-    )
+    exchange_heartbeat(membership, heartbeat_response(), now=5.0)
 
     assert 5.0 + EARLY_INTERVAL == membership.next_deadline(now=5.0)
 
@@ -173,15 +163,11 @@ def test_fenced_member_sends_early_heartbeats_until_it_is_assigned(code: Code):
 def test_moved_coordinator_is_looked_up_and_the_assignment_is_kept(code: Code):
     membership = joined_member("orders", epoch=3, rack="a")
 
-    membership.on_response(
-        next_heartbeat(membership, now=5.0), error_response(code), now=5.0
-    )
+    exchange_heartbeat(membership, error_response(code), now=5.0)
     due = membership.next_deadline(now=5.0)
     elsewhere = Endpoint("broker-2", 9092)
-    membership.on_response(
-        next_find_coordinator(membership, due),
-        coordinator_response(endpoint=elsewhere),
-        now=due,
+    exchange_find_coordinator(
+        membership, coordinator_response(endpoint=elsewhere), now=due
     )
     heartbeat = next_heartbeat(membership, due)
 
@@ -200,9 +186,7 @@ def test_lost_connection_looks_up_the_coordinator_and_sends_all_fields():
 
     membership.on_error(next_heartbeat(membership, now=5.0), CONNECTION_LOST, now=5.0)
     due = membership.next_deadline(now=5.0)
-    membership.on_response(
-        next_find_coordinator(membership, due), coordinator_response(), now=due
-    )
+    exchange_find_coordinator(membership, now=due)
 
     assert ("orders",) == next_heartbeat(membership, due).topics
     assert frozenset({P0}) == membership.assignment
@@ -213,10 +197,8 @@ def test_failed_coordinator_lookups_are_repeated_with_growing_pauses():
     pauses = []
     now = 0.0
     for _ in range(8):
-        membership.on_response(
-            next_find_coordinator(membership, now),
-            coordinator_response(Code.COORDINATOR_NOT_AVAILABLE),
-            now,
+        exchange_find_coordinator(
+            membership, coordinator_response(Code.COORDINATOR_NOT_AVAILABLE), now=now
         )
         pauses.append(membership.next_deadline(now) - now)
         now = membership.next_deadline(now)
@@ -235,10 +217,8 @@ def test_fatal_error_has_the_brokers_message_and_ends_the_member(
 ):
     membership = joined_member()
 
-    membership.on_response(
-        next_heartbeat(membership, now=5.0),
-        error_response(code, "message of the broker"),
-        now=5.0,
+    exchange_heartbeat(
+        membership, error_response(code, "message of the broker"), now=5.0
     )
 
     assert kind is type(membership.fatal_error)
@@ -263,15 +243,9 @@ def test_unsupported_coordinator_lookup_is_fatal():
 
 def test_join_to_a_group_of_another_kind_is_fatal():
     membership = new_member("orders")
-    membership.on_response(
-        next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
-    )
+    exchange_find_coordinator(membership, now=0.0)
 
-    membership.on_response(
-        next_heartbeat(membership, now=0.0),
-        error_response(Code.GROUP_ID_NOT_FOUND),
-        now=0.0,
-    )
+    exchange_heartbeat(membership, error_response(Code.GROUP_ID_NOT_FOUND), now=0.0)
 
     assert isinstance(membership.fatal_error, GroupError)
     assert "another kind" in str(membership.fatal_error)
@@ -279,11 +253,7 @@ def test_join_to_a_group_of_another_kind_is_fatal():
 
 def test_calls_after_a_fatal_error_do_nothing():
     membership = joined_member()
-    membership.on_response(
-        next_heartbeat(membership, now=5.0),
-        error_response(Code.GROUP_MAX_SIZE_REACHED),
-        now=5.0,
-    )
+    exchange_heartbeat(membership, error_response(Code.GROUP_MAX_SIZE_REACHED), now=5.0)
 
     membership.subscribe(("refunds",), now=6.0)
     membership.subscribe((), now=7.0)
@@ -297,9 +267,9 @@ def test_forbidden_topic_is_reported_once_and_heartbeats_continue():
     membership = joined_member()
     forbidden = error_response(Code.TOPIC_AUTHORIZATION_FAILED)
 
-    membership.on_response(next_heartbeat(membership, now=5.0), forbidden, now=5.0)
+    exchange_heartbeat(membership, forbidden, now=5.0)
     reported, membership.error_to_report = membership.error_to_report, None
-    membership.on_response(next_heartbeat(membership, now=6.5), forbidden, now=6.5)
+    exchange_heartbeat(membership, forbidden, now=6.5)
 
     assert isinstance(reported, AuthorizationError)
     assert membership.error_to_report is None
@@ -311,15 +281,13 @@ def test_forbidden_topic_is_reported_once_and_heartbeats_continue():
 def test_forbidden_topic_is_reported_again_after(event: str):
     membership = joined_member()
     forbidden = error_response(Code.TOPIC_AUTHORIZATION_FAILED)
-    membership.on_response(next_heartbeat(membership, now=5.0), forbidden, now=5.0)
+    exchange_heartbeat(membership, forbidden, now=5.0)
     membership.error_to_report = None
 
     if event == "permission granted":
-        membership.on_response(
-            next_heartbeat(membership, now=6.5), heartbeat_response(), now=6.5
-        )
+        exchange_heartbeat(membership, heartbeat_response(), now=6.5)
     else:
         membership.subscribe(("orders",), now=6.5)
-    membership.on_response(next_heartbeat(membership, now=20.0), forbidden, now=20.0)
+    exchange_heartbeat(membership, forbidden, now=20.0)
 
     assert isinstance(membership.error_to_report, AuthorizationError)

@@ -15,6 +15,8 @@ from tests.protocol.membership_harness import (
     NO_PARTITIONS,
     coordinator_response,
     error_response,
+    exchange_find_coordinator,
+    exchange_heartbeat,
     heartbeat_response,
     joined_member,
     new_member,
@@ -69,9 +71,7 @@ def test_member_is_finished_after_a_lasting_error_of_the_leave(code: int):
     membership = joined_member()
     membership.close(now=1.0)
 
-    membership.on_response(
-        next_heartbeat(membership, now=1.0), error_response(code), now=1.1
-    )
+    exchange_heartbeat(membership, error_response(code), now=1.0, received_at=1.1)
 
     assert membership.finished
     assert membership.fatal_error is None
@@ -184,9 +184,7 @@ def test_close_after_the_coordinator_moved_looks_it_up_and_leaves(lost: bool):
         membership.on_response(in_flight, error_response(Code.NOT_COORDINATOR), now=5.0)
 
     membership.close(now=5.01)
-    membership.on_response(
-        next_find_coordinator(membership, now=5.01), coordinator_response(), now=5.02
-    )
+    exchange_find_coordinator(membership, now=5.01, received_at=5.02)
 
     assert LEAVE_EPOCH == next_heartbeat(membership, now=5.02).member_epoch
 
@@ -220,9 +218,7 @@ def test_closing_repeats_the_lookup_after_a_passing_error(failure: object):
     fail(membership, next_find_coordinator(membership, now=5.01), failure, now=5.02)
     early = membership.next_request(now=5.02)
     now = membership.next_deadline(now=5.02)
-    membership.on_response(
-        next_find_coordinator(membership, now), coordinator_response(), now
-    )
+    exchange_find_coordinator(membership, now=now)
 
     assert early is None
     assert LEAVE_EPOCH == next_heartbeat(membership, now).member_epoch

@@ -12,7 +12,6 @@ from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (
     P0,
     batch_bytes,
-    fetch_response,
     partition_response,
 )
 from tests.records.message_sets import message, wrapper
@@ -189,11 +188,8 @@ def test_only_the_first_batches_of_a_response_are_measured():
 
 def test_leader_uses_the_lock_duration_of_the_group():
     harness = LeaderHarness()
-    harness.respond(
-        harness.next_fetch(),
-        fetch_response(
-            partition_response(P0, (0, 0), records=batch_bytes(LARGE)), lock_timeout=4.0
-        ),
+    harness.fetch(
+        partition_response(P0, (0, 0), records=batch_bytes(LARGE)), lock_timeout=4.0
     )
     harness.take_leases()
 

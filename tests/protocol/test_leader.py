@@ -62,12 +62,7 @@ def test_fetch_requests_the_leaders_share_of_the_allowance():
 def test_max_bytes_allows_each_partition_to_return_all_records():
     harness = LeaderHarness(P0, P1, P2, max_bytes=1000)
     harness.prefetch.allowance = 10
-    first = harness.next_fetch()
-
-    harness.respond(
-        first,
-        fetch_response(partition_response(P0, (0, 0), records=batch_bytes(1, 70))),
-    )
+    first = harness.fetch(partition_response(P0, (0, 0), records=batch_bytes(1, 70)))
     harness.take_leases()
     harness.prefetch.waiting_readers = 1
 
@@ -110,13 +105,10 @@ def test_lock_of_acquired_records_counts_from_the_request():
 
 def test_response_without_a_lock_duration_keeps_the_previous_one():
     harness = LeaderHarness()
-    harness.respond(harness.next_fetch(), fetch_response(lock_timeout=20.0))
+    harness.fetch(lock_timeout=20.0)
     harness.now = 50.0
 
-    harness.respond(
-        harness.next_fetch(),
-        fetch_response(partition_response(P0, (0, 0)), lock_timeout=0.0),
-    )
+    harness.fetch(partition_response(P0, (0, 0)), lock_timeout=0.0)
 
     assert 70.0 == harness.take_leases()[0].deadline
 
@@ -135,9 +127,7 @@ def test_unexpected_partition_in_the_response_is_reported_and_ignored(case: str)
     harness = LeaderHarness()
     unexpected = partition_response(P1 if case == "unrequested" else P0, (7, 9))
 
-    harness.respond(
-        harness.next_fetch(), fetch_response(partition_response(P0, (0, 3)), unexpected)
-    )
+    harness.fetch(partition_response(P0, (0, 3)), unexpected)
 
     assert 1 == len(harness.take_events(UnexpectedResponse))
     assert 1 == len(harness.take_events(Acquired))
@@ -156,11 +146,10 @@ def test_records_of_a_partition_removed_during_the_fetch_are_delivered():
 
 def test_added_and_removed_partitions_are_sent_in_one_fetch():
     harness = LeaderHarness(P0, P1)
-    harness.respond(harness.next_fetch(), fetch_response())
+    harness.fetch()
 
     harness.leader.set_partitions(frozenset({P1, P2}))
-    request = harness.next_fetch()
-    harness.respond(request, fetch_response())
+    request = harness.fetch()
     after = harness.next_fetch()
 
     assert (frozenset({P2}), frozenset({P0})) == (request.added, request.forgotten)
@@ -171,7 +160,7 @@ def test_endpoints_in_a_response_are_reported():
     harness = LeaderHarness()
     endpoints = {7: Endpoint("broker-7", 9092)}
 
-    harness.respond(harness.next_fetch(), fetch_response(endpoints=endpoints))
+    harness.fetch(endpoints=endpoints)
 
     assert [EndpointsLearned(endpoints)] == harness.take_events(EndpointsLearned)
 
@@ -208,9 +197,7 @@ def test_short_waits_grow_with_empty_responses_and_start_again_after_records():
         waits.append(request.max_wait)
         harness.now += request.max_wait
         harness.respond(request, fetch_response())
-    harness.respond(
-        harness.next_fetch(), fetch_response(partition_response(P0, (5, 6)))
-    )
+    harness.fetch(partition_response(P0, (5, 6)))
     harness.take_leases()
 
     assert [0.01, 0.02, 0.04, 0.08, 0.1] == waits
@@ -220,8 +207,7 @@ def test_short_waits_grow_with_empty_responses_and_start_again_after_records():
 def test_fetch_at_the_end_of_the_log_is_followed_when_a_reader_waits():
     harness = LeaderHarness()
     harness.prefetch.allowance = 100
-    request = harness.next_fetch()
-    harness.respond(request, fetch_response(partition_response(P0, (0, 23))))
+    request = harness.fetch(partition_response(P0, (0, 23)))
     assert 100 == request.max_records
 
     assert harness.next_request() is None, "the records are not delivered yet"
@@ -232,14 +218,23 @@ def test_fetch_at_the_end_of_the_log_is_followed_when_a_reader_waits():
     assert isinstance(harness.next_request(), ShareFetch)
 
 
+def test_fetch_that_returned_all_requested_records_is_followed_immediately():
+    harness = LeaderHarness()
+    harness.open_session(partition_response(P0, (0, 9)))
+    harness.prefetch.on_requested(harness.now)  # it processed the records in no time
+    harness.prefetch.allowance = 100
+    harness.fetch(partition_response(P0, (10, 34)))
+
+    assert isinstance(harness.next_request(), ShareFetch)
+
+
 def test_fetch_with_releases_does_not_wait():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge_open(0, 3, ACCEPT)
     lease.acknowledge(3, RELEASE)
     harness.prefetch.waiting_readers = 1
-    request = harness.next_fetch()
-    harness.respond(request, fetch_response(partition_response(P0)))
+    request = harness.fetch(partition_response(P0))
 
     assert 0.0 == request.max_wait
     assert {3: RELEASE} == {
@@ -252,8 +247,7 @@ def test_fetch_with_releases_does_not_wait():
 
 def test_wait_is_at_most_a_quarter_of_the_lock_duration():
     harness = LeaderHarness(max_wait=3600.0)
-    first = harness.next_fetch()
-    harness.respond(first, fetch_response(lock_timeout=10.0))
+    first = harness.fetch(lock_timeout=10.0)
 
     assert 30.0 / 4 == first.max_wait
     assert 10.0 / 4 == harness.next_fetch().max_wait

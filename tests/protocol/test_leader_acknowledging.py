@@ -30,12 +30,9 @@ def test_errors_of_fetch_and_acknowledgement_of_a_partition_are_independent():
         lease.acknowledge(0, ACCEPT)
     harness.prefetch.waiting_readers = 1
 
-    harness.respond(
-        harness.next_fetch(),
-        fetch_response(
-            partition_response(P0, (1, 2), acknowledge_error=Code.FENCED_STATE_EPOCH),
-            partition_response(P1, error=Code.KAFKA_STORAGE_ERROR),
-        ),
+    harness.fetch(
+        partition_response(P0, (1, 2), acknowledge_error=Code.FENCED_STATE_EPOCH),
+        partition_response(P1, error=Code.KAFKA_STORAGE_ERROR),
     )
 
     assert {"FENCED_STATE_EPOCH", None} == set(harness.errors)
@@ -63,8 +60,7 @@ def test_acknowledgements_without_a_fetch_are_sent_after_the_linger_time():
 def fetch_one(harness: LeaderHarness, offset: int) -> tuple[ShareFetch, list[Lease]]:
     """Fetch one record for a waiting reader; return the fetch and the leases."""
     harness.prefetch.waiting_readers = 1
-    request = harness.next_fetch()
-    harness.respond(request, fetch_response(partition_response(P0, (offset, offset))))
+    request = harness.fetch(partition_response(P0, (offset, offset)))
     harness.prefetch.waiting_readers = 0
     return request, harness.take_leases()
 
@@ -151,9 +147,7 @@ def test_acknowledgements_are_sent_with_each_fetch_if_many_records_are_available
 
 def test_gaps_are_sent_after_the_linger_time():
     harness = LeaderHarness()
-    harness.respond(
-        harness.next_fetch(), fetch_response(partition_response(P0, (0, 3)))
-    )
+    harness.fetch(partition_response(P0, (0, 3)))
     (acquired,) = harness.take_events(Acquired)
     harness.prefetch.waiting_readers = 0
 
@@ -173,9 +167,7 @@ def test_flush_sends_acknowledgements_of_a_commit_immediately():
     harness.batcher.collect(waiter)
 
     harness.leader.flush_acks()
-    harness.respond(
-        harness.next_acknowledge(), acknowledge_response(partition_response(P0))
-    )
+    harness.acknowledge(partition_response(P0))
 
     assert waiter.is_done
 
@@ -223,10 +215,7 @@ def test_failed_acknowledgement_is_retried_after_a_pause():
     lease.acknowledge(0, ACCEPT)
     code = Code.REQUEST_TIMED_OUT
 
-    harness.respond(
-        harness.flush_acks(),
-        acknowledge_response(partition_response(P0, acknowledge_error=code)),
-    )
+    harness.acknowledge_later(partition_response(P0, acknowledge_error=code))
     due = harness.leader.next_deadline(harness.now)
 
     assert harness.now + 0.03 < due < harness.now + 0.07

@@ -12,7 +12,6 @@ from sharecons.record import ACCEPT, RELEASE, RENEW
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (
     P0,
-    acknowledge_response,
     acks_by_offset,
     fetch_response,
     partition_response,
@@ -69,8 +68,7 @@ def test_last_acknowledgements_are_sent_with_the_request_that_closes_the_session
     lease.acknowledge_open(0, 2, ACCEPT)
 
     harness.leader.close()
-    request = harness.next_acknowledge()
-    harness.respond(request, acknowledge_response(partition_response(P0)))
+    request = harness.acknowledge(partition_response(P0))
 
     assert CLOSING == request.share_session_epoch
     assert {0: ACCEPT, 1: ACCEPT} == acks_by_offset(request.acknowledgements[P0])
@@ -103,8 +101,7 @@ def test_closing_during_the_first_fetch_closes_the_new_session():
     harness.leader.close()
     ended = harness.leader.finished
     harness.respond(opening, fetch_response(partition_response(P0, (0, 3))))
-    request = harness.next_acknowledge()
-    harness.respond(request, acknowledge_response())
+    request = harness.acknowledge()
 
     assert (False, CLOSING) == (ended, request.share_session_epoch)
     assert harness.leader.finished
@@ -142,7 +139,7 @@ def test_closing_finishes_after_any_error(code: int):
     lease.acknowledge(0, ACCEPT)
     harness.leader.close()
 
-    harness.respond(harness.next_acknowledge(), acknowledge_response(error=code))
+    harness.acknowledge(error=code)
 
     assert harness.leader.finished
     assert 1 == len(harness.errors)
@@ -156,10 +153,7 @@ def test_acknowledgements_that_fail_while_closing_are_not_retried(code: Code):
     lease.acknowledge_open(0, 4, ACCEPT)
     harness.leader.close()
 
-    harness.respond(
-        harness.next_acknowledge(),
-        acknowledge_response(partition_response(P0, acknowledge_error=code)),
-    )
+    harness.acknowledge(partition_response(P0, acknowledge_error=code))
 
     assert harness.leader.finished
     assert {"SHARE_SESSION_NOT_FOUND"} == set(harness.errors)
@@ -178,10 +172,8 @@ def test_acknowledgements_that_need_separate_requests_are_sent_before_the_close(
     harness.now = 29.5
 
     harness.leader.close()
-    first = harness.next_acknowledge()
-    harness.respond(first, acknowledge_response(partition_response(P0)))
-    second = harness.next_acknowledge()
-    harness.respond(second, acknowledge_response(partition_response(P0)))
+    first = harness.acknowledge(partition_response(P0))
+    second = harness.acknowledge(partition_response(P0))
 
     assert ({0: ACCEPT}, {5: ACCEPT}) == (
         acks_by_offset(first.acknowledgements[P0]),
@@ -202,7 +194,7 @@ def test_retry_while_closing_has_a_pause():
     harness.leader.close()
 
     failed = partition_response(P0, acknowledge_error=Code.REQUEST_TIMED_OUT)
-    harness.respond(harness.next_acknowledge(), acknowledge_response(failed))
+    harness.acknowledge(failed)
 
     assert harness.next_request() is None
     assert 29.5 < harness.leader.next_deadline(harness.now) < 29.6
@@ -226,10 +218,7 @@ def test_closing_without_an_open_session_fails_pending_acknowledgements():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
-    harness.respond(
-        harness.flush_acks(),
-        acknowledge_response(error=Code.INVALID_SHARE_SESSION_EPOCH),
-    )
+    harness.acknowledge_later(error=Code.INVALID_SHARE_SESSION_EPOCH)
 
     harness.leader.close()
 
@@ -241,10 +230,7 @@ def test_closing_does_not_wait_for_a_pause_after_an_error():
     harness = LeaderHarness()
     harness.open_session()
     harness.prefetch.waiting_readers = 1
-    harness.respond(
-        harness.next_fetch(),
-        fetch_response(partition_response(P0, error=Code.KAFKA_STORAGE_ERROR)),
-    )
+    harness.fetch(partition_response(P0, error=Code.KAFKA_STORAGE_ERROR))
 
     harness.leader.close()
 
@@ -255,7 +241,7 @@ def test_acknowledgement_after_the_close_raises():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     harness.leader.close()
-    harness.respond(harness.next_acknowledge(), acknowledge_response())
+    harness.acknowledge()
 
     with pytest.raises(LockLostError, match="the session was closed"):
         lease.acknowledge(0, ACCEPT)

@@ -34,9 +34,7 @@ from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (
     P0,
     P1,
-    acknowledge_response,
     acks_by_offset,
-    fetch_response,
     partition_response,
 )
 
@@ -54,10 +52,9 @@ def test_invalid_session_epoch_of_a_fetch_opens_a_session_and_keeps_locks(code: 
     lease.acknowledge(0, ACCEPT)
     harness.prefetch.waiting_readers = 1
 
-    harness.respond(harness.next_fetch(), fetch_response(error=code))
+    harness.fetch(error=code)
     harness.now = harness.leader.next_deadline(harness.now)
-    opening = harness.next_fetch()
-    harness.respond(opening, fetch_response())
+    opening = harness.fetch()
     after = harness.next_fetch()
 
     assert (0, frozenset({P0}), {}) == (
@@ -75,15 +72,10 @@ def test_invalid_session_epoch_of_an_acknowledgement_opens_a_session_and_resends
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
 
-    harness.respond(
-        harness.flush_acks(),
-        acknowledge_response(error=Code.INVALID_SHARE_SESSION_EPOCH),
-    )
+    harness.acknowledge_later(error=Code.INVALID_SHARE_SESSION_EPOCH)
     harness.now = harness.leader.next_deadline(harness.now)
-    opening = harness.next_fetch()
-    harness.respond(opening, fetch_response())
-    again = harness.next_acknowledge()  # its linger time is over
-    harness.respond(again, acknowledge_response(partition_response(P0)))
+    opening = harness.fetch()
+    again = harness.acknowledge(partition_response(P0))
 
     assert (0, 0.0, 0) == (
         opening.share_session_epoch,
@@ -100,9 +92,7 @@ def test_unknown_session_loses_its_locks():
     lease.acknowledge(0, ACCEPT)
     harness.prefetch.waiting_readers = 1
 
-    harness.respond(
-        harness.next_fetch(), fetch_response(error=Code.SHARE_SESSION_NOT_FOUND)
-    )
+    harness.fetch(error=Code.SHARE_SESSION_NOT_FOUND)
     harness.now = harness.leader.next_deadline(harness.now)
 
     assert lease.lock_scope.ended
@@ -118,9 +108,7 @@ def test_other_error_opens_a_session_and_fails_the_acknowledgements_sent(code: i
     lease.acknowledge(0, ACCEPT)
     harness.prefetch.waiting_readers = 1
 
-    harness.respond(
-        harness.next_fetch(), fetch_response(error=code, message="a message")
-    )
+    harness.fetch(error=code, message="a message")
     harness.now = harness.leader.next_deadline(harness.now)
     opening = harness.next_fetch()
 
@@ -135,7 +123,7 @@ def test_repeated_error_causes_growing_pauses(code: int):
     harness = LeaderHarness()
     pauses = []
     for _ in range(8):
-        harness.respond(harness.next_fetch(), fetch_response(error=code))
+        harness.fetch(error=code)
         due = harness.leader.next_deadline(harness.now)
         pauses.append(due - harness.now)
         harness.now = due
@@ -152,10 +140,7 @@ def test_fatal_error_finishes_the_leader(code: int):
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
 
-    harness.respond(
-        harness.flush_acks(),
-        acknowledge_response(error=code, message="a message"),
-    )
+    harness.acknowledge_later(error=code, message="a message")
 
     (fatal,) = harness.take_events(FatalError)
     assert f"{Code(code).name} (a message)" in str(fatal.error)
@@ -176,7 +161,7 @@ def test_fatal_error_finishes_the_leader(code: int):
 def test_fatal_error_has_the_class_of_its_code(code: Code, kind: type):
     harness = LeaderHarness()
 
-    harness.respond(harness.next_fetch(), fetch_response(error=code))
+    harness.fetch(error=code)
 
     assert [kind] == [type(event.error) for event in harness.take_events(FatalError)]
 
@@ -184,10 +169,7 @@ def test_fatal_error_has_the_class_of_its_code(code: Code, kind: type):
 def test_throttled_leader_waits_for_the_throttle_time():
     harness = LeaderHarness()
 
-    harness.respond(
-        harness.next_fetch(),
-        fetch_response(partition_response(P0, (0, 0)), throttle=3.0),
-    )
+    harness.fetch(partition_response(P0, (0, 0)), throttle=3.0)
     harness.take_leases()
 
     assert harness.next_request() is None
@@ -202,10 +184,7 @@ def test_each_partition_error_has_the_event_of_its_action(code: int):
     harness = LeaderHarness()
     leader = PartitionLeader(2, 5)
 
-    harness.respond(
-        harness.next_fetch(),
-        fetch_response(partition_response(P0, error=code, leader=leader)),
-    )
+    harness.fetch(partition_response(P0, error=code, leader=leader))
 
     expected = {
         ErrorAction.PROCEED: [],
@@ -226,9 +205,9 @@ def test_partition_that_is_fetched_again_has_one_event():
     harness = LeaderHarness(P0, P1)
     failed = partition_response(P0, error=Code.KAFKA_STORAGE_ERROR)
     for response in (failed, failed, partition_response(P1, (0, 3))):
-        harness.respond(harness.next_fetch(), fetch_response(response))
+        harness.fetch(response)
         harness.now = harness.leader.next_deadline(harness.now)
-    harness.respond(harness.next_fetch(), fetch_response())
+    harness.fetch()
 
     assert [PartitionFetched(P0)] == harness.take_events(PartitionFetched)
 
@@ -237,7 +216,7 @@ def test_partition_that_is_fetched_again_has_one_event():
 def test_rejected_fetches_have_an_event_each_and_one_at_their_end(code: int):
     harness = LeaderHarness()
     for error in (code, code, 0, 0):
-        harness.respond(harness.next_fetch(), fetch_response(error=error))
+        harness.fetch(error=error)
         harness.now = max(harness.now, harness.leader.next_deadline(harness.now))
     node_id = harness.leader.node_id
 
@@ -251,14 +230,11 @@ def test_pauses_start_again_after_a_success():
     harness = LeaderHarness()
     for _ in range(6):
         error = partition_response(P0, error=Code.KAFKA_STORAGE_ERROR)
-        harness.respond(harness.next_fetch(), fetch_response(error))
+        harness.fetch(error)
         harness.now = harness.leader.next_deadline(harness.now)
 
-    harness.respond(harness.next_fetch(), fetch_response())
-    harness.respond(
-        harness.next_fetch(),
-        fetch_response(partition_response(P0, error=Code.KAFKA_STORAGE_ERROR)),
-    )
+    harness.fetch()
+    harness.fetch(partition_response(P0, error=Code.KAFKA_STORAGE_ERROR))
 
     assert harness.leader.next_deadline(harness.now) - harness.now < 0.07
 
@@ -270,11 +246,8 @@ def test_acknowledge_response_with_a_new_leader_is_reported(code: Code):
     lease.acknowledge(0, ACCEPT)
     leader = PartitionLeader(0, 0)
 
-    harness.respond(
-        harness.flush_acks(),
-        acknowledge_response(
-            partition_response(P0, acknowledge_error=code, leader=leader)
-        ),
+    harness.acknowledge_later(
+        partition_response(P0, acknowledge_error=code, leader=leader)
     )
 
     assert [
@@ -291,10 +264,7 @@ def test_move_in_fetch_and_acknowledge_errors_is_reported_once(code: Code):
     lease.acknowledge(0, ACCEPT)
     harness.prefetch.waiting_readers = 1
 
-    harness.respond(
-        harness.next_fetch(),
-        fetch_response(partition_response(P0, error=code, acknowledge_error=code)),
-    )
+    harness.fetch(partition_response(P0, error=code, acknowledge_error=code))
 
     assert 1 == len(harness.take_events(LeaderMoved))
 

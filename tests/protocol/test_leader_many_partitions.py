@@ -35,9 +35,7 @@ def process_and_request(harness: LeaderHarness) -> None:
 def fast_leader() -> LeaderHarness:
     """Return a leader with an open session whose application is fast."""
     harness = LeaderHarness(*PARTITIONS)
-    harness.respond(
-        harness.next_fetch(), fetch_response(partition_response(P0, (0, 0)))
-    )
+    harness.fetch(partition_response(P0, (0, 0)))
     process_and_request(harness)
     return harness
 
@@ -86,10 +84,8 @@ def test_records_of_one_part_are_acknowledged_with_the_fetch_of_the_next():
 
 def test_fetch_after_small_responses_waits_for_a_reader():
     harness = fast_leader()
-    harness.respond(harness.next_fetch(), fetch_response())
-    harness.respond(
-        harness.next_fetch(), fetch_response(partition_response(P0, (500, 500)))
-    )
+    harness.fetch()
+    harness.fetch(partition_response(P0, (500, 500)))
     harness.take_leases()
     harness.now += DEMAND_PERIOD
 
@@ -125,7 +121,7 @@ def fetch_part(harness: LeaderHarness) -> frozenset[SharePartition]:
 def test_session_opened_again_has_all_partitions(code: Code):
     """The broker possibly has to load the partitions again."""
     harness = fast_leader()
-    harness.respond(harness.next_fetch(), fetch_response(error=code))
+    harness.fetch(error=code)
     harness.now = harness.leader.next_deadline(harness.now)
 
     opening = harness.next_fetch()

@@ -231,6 +231,17 @@ def test_requests_alternate_between_names_and_ids_while_an_id_is_unknown():
     assert now < 4.0
 
 
+def test_topic_description_without_a_name_is_ignored():
+    metadata = metadata_with((1, 5))
+    metadata.set_assignment(frozenset({OTHER}), now=1.0)
+
+    unknown = topic(name=None, topic_id=OTHER_ID, error=Code.UNKNOWN_TOPIC_ID)
+    exchange(metadata, described(unknown), now=1.0)
+
+    assert {} == metadata.leaders()
+    assert {TOPIC_ID: TOPIC} == metadata.topic_names
+
+
 # New leaders in responses of other requests.
 
 

@@ -12,9 +12,7 @@ from tests.protocol.hypothesis_profile import EXAMPLES
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (
     P0,
-    acknowledge_response,
     batch_bytes,
-    fetch_response,
     partition_response,
 )
 
@@ -78,6 +76,15 @@ def test_received_bytes_reduce_the_limit_of_the_next_fetch():
     assert 1.5 * MB == pytest.approx(quota.limit_bytes(8 * MB, now=13.0), rel=0.05)
 
 
+def test_small_batches_are_due_before_large_ones():
+    quota = Quota()
+    for second in range(5):
+        quota.on_received(400_000, now=float(second))
+    quota.on_throttled(5.0, lost=MB, now=5.0)
+
+    assert quota.next_due(10_000, now=6.0) < quota.next_due(MB, now=6.0)
+
+
 def test_lost_bytes_are_at_most_those_that_a_broker_reads_for_one_response():
     """A broker reads at most 2 MB at 200 kB/s, even if 8 MB are requested."""
     quota = Quota()
@@ -109,6 +116,15 @@ def test_client_that_receives_nothing_waits_longer_each_time():
     assert [WINDOW, 2 * WINDOW, 4 * WINDOW, 8 * WINDOW] == pytest.approx(pauses[:4])
     assert MAX_PAUSE == pytest.approx(pauses[-1])
     assert 6 == quota.failures
+
+
+def test_failures_end_with_a_response_with_records():
+    quota = Quota()
+    quota.on_throttled(5.0, lost=MB, now=0.0)
+
+    quota.on_received(1000, now=12.0)
+
+    assert 0 == quota.failures
 
 
 @EXAMPLES
@@ -146,7 +162,7 @@ def test_few_responses_are_throttled_after_the_first(size: int, rate: int, skew:
 
 def throttle(harness: LeaderHarness, seconds: float = 5.0) -> None:
     harness.prefetch.waiting_readers = 1
-    harness.respond(harness.next_fetch(), fetch_response(throttle=seconds))
+    harness.fetch(throttle=seconds)
 
 
 def test_leader_fetches_again_when_a_batch_fits_in_the_quota():
@@ -206,11 +222,9 @@ def lose_a_response(harness: LeaderHarness) -> Lease:
 def test_leader_closes_the_session_to_release_records_of_a_lost_response():
     harness = LeaderHarness()
     lose_a_response(harness).acknowledge(0, ACCEPT)
-    last = harness.flush_acks()
-    harness.respond(last, acknowledge_response(partition_response(P0)))
+    last = harness.acknowledge_later(partition_response(P0))
 
-    closing = harness.next_acknowledge()
-    harness.respond(closing, acknowledge_response())
+    closing = harness.acknowledge()
     harness.now = harness.leader.next_deadline(harness.now)
     again = harness.next_fetch()
 
@@ -245,10 +259,7 @@ def test_leader_keeps_the_session_once_the_lost_locks_have_ended():
 def test_session_is_opened_again_if_the_connection_is_lost_while_it_closes():
     harness = LeaderHarness()
     lose_a_response(harness).acknowledge(0, ACCEPT)
-    harness.respond(
-        harness.flush_acks(),
-        acknowledge_response(partition_response(P0)),
-    )
+    harness.acknowledge_later(partition_response(P0))
 
     harness.fail(harness.next_acknowledge())
     harness.now = harness.leader.next_deadline(harness.now)

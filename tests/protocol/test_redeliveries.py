@@ -115,8 +115,7 @@ def test_fetch_of_other_partitions_waits_until_the_end_of_a_pause():
     harness = Outage(P0, P1)
     harness.settle(harness.receive(2))
 
-    during = harness.next_fetch()
-    harness.respond(during, fetch_response(partition_response(P0)))
+    during = harness.fetch(partition_response(P0))
     harness.now = 0.8
     waiting = harness.next_fetch()
     harness.now = 1.0
@@ -134,11 +133,7 @@ def test_pause_of_a_forbidden_partition_ends_before_a_longer_one():
     """Each pause has its own end; no fetch waits for the pause of another."""
     harness = Outage(P0, P1)
     harness.settle(harness.receive(2))
-    during = harness.next_fetch()
-    harness.respond(
-        during,
-        fetch_response(partition_response(P0), partition_response(P1, error=FORBIDDEN)),
-    )
+    harness.fetch(partition_response(P0), partition_response(P1, error=FORBIDDEN))
 
     assert harness.next_request() is None
     harness.now = harness.leader.next_deadline(harness.now)
@@ -174,15 +169,21 @@ def test_pause_ends_when_records_are_accepted():
     lease = harness.receive(2, 2, 2, 2)
     lease.acknowledge(0, RELEASE)
     harness.prefetch.waiting_readers = 1
-    harness.respond(
-        harness.flush_acks(),
-        acknowledge_response(partition_response(P0)),
-    )
+    harness.acknowledge_later(partition_response(P0))
     assert harness.next_request() is None
 
     lease.acknowledge_open(1, 4, ACCEPT)
 
     assert isinstance(harness.next_request(), ShareFetch)
+
+
+def test_releases_are_forgotten_after_accepted_leases():
+    harness = Outage()
+    harness.settle(harness.receive(1, 1))
+    for _ in range(4):
+        harness.settle(harness.receive(1), ACCEPT)
+
+    assert not harness.batcher.redeliveries.has_releases
 
 
 # Archived records.

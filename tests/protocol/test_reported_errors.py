@@ -57,6 +57,14 @@ def test_error_is_raised_again_after_its_partitions_were_reassigned():
     assert errors.begin("orders", FORBIDDEN, P0)
 
 
+def test_error_is_raised_again_after_a_new_subscription():
+    errors = ReportedErrors()
+    errors.begin("orders", FORBIDDEN, METADATA)
+    errors.clear()
+
+    assert errors.begin("orders", FORBIDDEN, METADATA)
+
+
 def test_metadata_and_fetches_raise_one_error():
     errors = ReportedErrors()
 

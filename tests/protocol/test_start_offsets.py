@@ -27,8 +27,7 @@ def next_start_fetch(harness: LeaderHarness) -> ShareFetch:
 def test_new_partition_is_fetched_once_without_records():
     harness = idle_leader(P0)
 
-    fetch = harness.next_fetch()
-    harness.respond(fetch, fetch_response(partition_response(P0)))
+    fetch = harness.fetch(partition_response(P0))
 
     assert fetch.max_records < 0
     assert 0 == fetch.min_bytes
@@ -44,8 +43,7 @@ def test_later_partition_is_added_to_the_session():
     harness.open_session()
     harness.leader.set_partitions(frozenset({P0, P1}))
 
-    fetch = harness.next_fetch()
-    harness.respond(fetch, fetch_response(partition_response(P1)))
+    fetch = harness.fetch(partition_response(P1))
 
     assert 1 == fetch.share_session_epoch
     assert frozenset({P1}) == fetch.added
@@ -63,7 +61,7 @@ def test_fetch_for_several_partitions_waits_until_all_are_loaded():
 def test_partition_that_is_not_listed_is_fetched_again_in_a_new_session():
     harness = idle_leader(P0, P1)
 
-    harness.respond(harness.next_fetch(), fetch_response(partition_response(P0)))
+    harness.fetch(partition_response(P0))
     early = harness.next_request()
     fetch = next_start_fetch(harness)
     harness.respond(fetch, fetch_response(partition_response(P1)))
@@ -90,7 +88,7 @@ def test_partition_that_is_never_listed_is_fetched_a_limited_number_of_times():
 
 def test_reader_does_not_wait_for_the_backoff_of_a_start_fetch():
     harness = idle_leader(P0)
-    harness.respond(harness.next_fetch(), fetch_response())
+    harness.fetch()
 
     harness.prefetch.waiting_readers = 1
 
@@ -103,9 +101,7 @@ def test_reader_does_not_wait_for_the_backoff_of_a_start_fetch():
 )
 def test_partition_with_a_passing_error_is_fetched_again(code: Code):
     harness = idle_leader(P0)
-    harness.respond(
-        harness.next_fetch(), fetch_response(partition_response(P0, error=code))
-    )
+    harness.fetch(partition_response(P0, error=code))
 
     assert not harness.leader.fixed_starts
     assert next_start_fetch(harness).max_records < 0
@@ -114,7 +110,7 @@ def test_partition_with_a_passing_error_is_fetched_again(code: Code):
 def test_unused_connection_is_kept_open_by_fetches_without_records():
     harness = idle_leader(P0, P1)
     loaded = (partition_response(P0), partition_response(P1))
-    harness.respond(harness.next_fetch(), fetch_response(*loaded))
+    harness.fetch(*loaded)
 
     for number in range(1, 20):
         fetch = next_start_fetch(harness)
@@ -127,7 +123,7 @@ def test_unused_connection_is_kept_open_by_fetches_without_records():
 
 def test_leader_without_a_session_or_partitions_keeps_no_connection():
     harness = idle_leader(P0)
-    harness.respond(harness.next_fetch(), fetch_response(partition_response(P0)))
+    harness.fetch(partition_response(P0))
 
     harness.leader.set_partitions(frozenset())
     assert math.inf == harness.leader.next_deadline(harness.now)
@@ -140,10 +136,23 @@ def test_leader_without_a_session_or_partitions_keeps_no_connection():
     assert harness.leader.next_deadline(harness.now) < KEEP_ALIVE
 
 
+def test_starts_are_fixed_again_after_the_connection_was_lost():
+    harness = idle_leader(P0)
+    harness.fetch(partition_response(P0))
+
+    harness.leader.connection_lost(CONNECTION_LOST, harness.now)
+    early = harness.next_request()
+    fetch = next_start_fetch(harness)
+
+    assert early is None
+    assert not harness.leader.fixed_starts
+    assert 0 == fetch.share_session_epoch
+
+
 def test_broker_that_rejects_the_negative_limit_gets_no_further_start_fetch():
     harness = idle_leader(P0)
 
-    harness.respond(harness.next_fetch(), fetch_response(error=Code.INVALID_REQUEST))
+    harness.fetch(error=Code.INVALID_REQUEST)
 
     assert not harness.leader.finished
     assert 1 == harness.starts_fixed
