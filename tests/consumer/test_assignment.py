@@ -145,30 +145,29 @@ async def test_assigned_before_the_start_and_after_the_close_is_an_error():
             await consumer.assigned()
 
 
-async def test_close_ends_a_wait_for_partitions():
+async def close(consumer):
+    await consumer.aclose()
+
+
+async def unsubscribe(consumer):
+    consumer.unsubscribe()
+
+
+@pytest.mark.parametrize(
+    ("end", "error", "text"),
+    [(close, ClosedError, ""), (unsubscribe, NotSubscribedError, "subscribe")],
+)
+async def test_wait_for_partitions_ends(end, error, text):
     async with running(topic=None) as broker, consuming(broker) as consumer:
         async with anyio.create_task_group() as tasks:
 
             async def wait():
-                with pytest.raises(ClosedError):
+                with pytest.raises(error, match=text):
                     await consumer.assigned()
 
             tasks.start_soon(wait)
             await anyio.sleep(5)
-            await consumer.aclose()
-
-
-async def test_unsubscribing_ends_a_wait_for_partitions():
-    async with running(topic=None) as broker, consuming(broker) as consumer:
-        async with anyio.create_task_group() as tasks:
-
-            async def wait():
-                with pytest.raises(NotSubscribedError, match="subscribe"):
-                    await consumer.assigned()
-
-            tasks.start_soon(wait)
-            await anyio.sleep(5)
-            consumer.unsubscribe()
+            await end(consumer)
 
 
 async def test_fatal_error_ends_a_wait_for_partitions():

@@ -9,7 +9,7 @@ import pytest
 
 from sharecons import ShareConsumer
 from sharecons.testing import EmbeddedBroker
-from tests.net.embedded import SlowNetwork, no_leader, respond_with_error_9999
+from tests.net.embedded import SlowNetwork, no_leader, refuse
 from tests.waiting import until
 
 pytestmark = [
@@ -112,6 +112,18 @@ async def lines_of(broker, lines, begin, end, minutes=MINUTES):
     return during, after
 
 
+async def lines_of_fault(broker, lines, start):
+    """Return the lines of a fault, which `start` begins, and of the time after it."""
+    faults = []
+    return await lines_of(
+        broker,
+        lines,
+        lambda: faults.append(start()),
+        lambda: faults.pop().undo(),
+        FEW_MINUTES,
+    )
+
+
 def check_problem(during, after, minutes=MINUTES):
     """Check that one problem was logged: early, after 1, 3, 7 minutes, at its end."""
     begins, *repeats = during
@@ -177,36 +189,25 @@ async def test_broker_that_does_not_respond_is_logged_when_it_begins_and_ends(
 async def test_broker_that_cuts_each_request_is_logged_when_it_begins_and_ends(
     broker, lines, api
 ):
-    faults = []
-    during, after = await lines_of(
-        broker,
-        lines,
-        lambda: faults.append(broker.faults.on(api, node=1, times=None).cut()),
-        lambda: faults.pop().undo(),
-        minutes=FEW_MINUTES,
+    during, after = await lines_of_fault(
+        broker, lines, lambda: broker.faults.on(api, node=1, times=None).cut()
     )
     check_problem(during, after, FEW_MINUTES)
 
 
 @pytest.mark.parametrize(
-    ("api", "code"),
+    "code",
     [
-        ("ShareGroupHeartbeat", "NOT_COORDINATOR"),
-        ("ShareGroupHeartbeat", "COORDINATOR_LOAD_IN_PROGRESS"),
-        ("ShareGroupHeartbeat", "COORDINATOR_NOT_AVAILABLE"),
+        "NOT_COORDINATOR",
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "COORDINATOR_NOT_AVAILABLE",
     ],
 )
 async def test_coordinator_that_rejects_heartbeats_is_logged_when_it_begins_and_ends(
-    broker, lines, api, code
+    broker, lines, code
 ):
-    faults = []
-    during, after = await lines_of(
-        broker,
-        lines,
-        lambda: faults.append(broker.faults.on(api, times=None).refuse(code)),
-        lambda: faults.pop().undo(),
-        minutes=FEW_MINUTES,
-    )
+    heartbeats = broker.faults.on("ShareGroupHeartbeat", times=None)
+    during, after = await lines_of_fault(broker, lines, lambda: heartbeats.refuse(code))
     check_problem(during, after, FEW_MINUTES)
     assert f"reason={code}" in during[0][1]
 
@@ -229,20 +230,12 @@ async def test_coordinator_that_rejects_heartbeats_is_logged_when_it_begins_and_
 async def test_code_that_lasts_is_logged_when_it_begins_and_ends_with_advice(
     broker, lines, api, code, advice
 ):
-    faults = []
-
-    def begin():
+    def start():
         if api == "FindCoordinator":  # requested after a lost connection only
             broker.faults.on("ShareGroupHeartbeat").cut()
-        fault = broker.faults.on(api, times=None)
-        if code == 9999:
-            faults.append(fault.respond(respond_with_error_9999))
-        else:
-            faults.append(fault.refuse(code))
+        return refuse(broker.faults.on(api, times=None), code)
 
-    during, after = await lines_of(
-        broker, lines, begin, lambda: faults.pop().undo(), FEW_MINUTES
-    )
+    during, after = await lines_of_fault(broker, lines, start)
     during = [line for line in during if "broker=" not in line[1]]
     check_problem(during, [line for line in after if "again" in line[1]], FEW_MINUTES)
     assert ("error code 9999" if code == 9999 else code) in during[0][1]
@@ -254,19 +247,15 @@ async def test_code_that_lasts_is_logged_when_it_begins_and_ends_with_advice(
 async def test_member_that_is_removed_after_each_join_is_logged_when_it_begins_and_ends(
     broker, lines, code
 ):
-    faults = []
-
-    def begin():
+    def start():
         heartbeats = broker.faults.on(
             "ShareGroupHeartbeat",
             times=None,
             where=lambda request, _: request.member_epoch > 0,
         )
-        faults.append(heartbeats.refuse(code))
+        return heartbeats.refuse(code)
 
-    during, after = await lines_of(
-        broker, lines, begin, lambda: faults.pop().undo(), FEW_MINUTES
-    )
+    during, after = await lines_of_fault(broker, lines, start)
     during = [line for line in during if "assigned" not in line[1]]
     check_problem(during, after, FEW_MINUTES)
     assert f"reason={code}" in during[0][1]
@@ -284,14 +273,9 @@ async def test_member_that_is_removed_after_each_join_is_logged_when_it_begins_a
 async def test_partitions_that_fail_together_are_logged_when_it_begins_and_ends(
     broker, lines, code
 ):
-    faults = []
-
-    def begin():
-        fault = broker.faults.on("ShareFetch", times=None)
-        faults.append(fault.refuse_partitions(code, leader=no_leader))
-
-    during, after = await lines_of(
-        broker, lines, begin, lambda: faults.pop().undo(), FEW_MINUTES
+    fetches = broker.faults.on("ShareFetch", times=None)
+    during, after = await lines_of_fault(
+        broker, lines, lambda: fetches.refuse_partitions(code, leader=no_leader)
     )
     check_problem(during, after, FEW_MINUTES)
     assert f"reason={code}" in during[0][1]
@@ -315,14 +299,9 @@ async def test_partition_that_fails_now_and_then_is_not_logged(broker, lines):
 async def test_partitions_with_stale_metadata_are_logged_when_it_begins_and_ends(
     broker, lines
 ):
-    faults = []
-
-    def begin():
-        fault = broker.faults.on("ShareFetch", times=None)
-        faults.append(fault.refuse_partitions("UNKNOWN_TOPIC_OR_PARTITION"))
-
-    during, after = await lines_of(
-        broker, lines, begin, lambda: faults.pop().undo(), FEW_MINUTES
+    fetches = broker.faults.on("ShareFetch", times=None)
+    during, after = await lines_of_fault(
+        broker, lines, lambda: fetches.refuse_partitions("UNKNOWN_TOPIC_OR_PARTITION")
     )
     check_problem(during, after, FEW_MINUTES)
 

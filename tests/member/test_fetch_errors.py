@@ -13,8 +13,8 @@ from tests.net.embedded import (
     no_leader,
     read_records,
     record_requests,
+    refuse,
     requests,
-    respond_with_error_9999,
     running,
 )
 
@@ -49,11 +49,7 @@ PARTITION_RETRIABLE = [
 
 
 def reject_fetches(broker, code, times=None):
-    fetches = broker.faults.on(FETCH, times=times)
-    if code == 9999:
-        fetches.respond(respond_with_error_9999)
-    else:
-        fetches.refuse(code)
+    refuse(broker.faults.on(FETCH, times=times), code)
 
 
 async def test_forbidden_group_in_a_fetch_is_raised_by_every_call():

@@ -15,8 +15,8 @@ from tests.net.embedded import (
     consuming,
     next_record,
     record_requests,
+    refuse,
     requests,
-    respond_with_error_9999,
     running,
 )
 
@@ -47,11 +47,7 @@ PASSING = [
 
 
 def reject_heartbeats(broker, code, times=None):
-    heartbeats = broker.faults.on(HEARTBEAT, times=times)
-    if code == 9999:
-        heartbeats.respond(respond_with_error_9999)
-    else:
-        heartbeats.refuse(code)
+    refuse(broker.faults.on(HEARTBEAT, times=times), code)
 
 
 @pytest.mark.parametrize(("code", "kind"), FATAL_ERRORS.items())

@@ -25,8 +25,8 @@ __all__ = [
     "no_leader",
     "read_records",
     "record_requests",
+    "refuse",
     "requests",
-    "respond_with_error_9999",
     "running",
 ]
 
@@ -204,7 +204,14 @@ def no_leader():
     return -1, -1
 
 
-async def respond_with_error_9999(request, context):
+def refuse(fault, code):
+    """Let a fault refuse requests, even with 9999; return it."""
+    if code == 9999:
+        return fault.respond(_respond_with_error_9999)
+    return fault.refuse(code)
+
+
+async def _respond_with_error_9999(request, context):
     """Send a response with an error that no Kafka has, and that no codec can encode.
 
     For APIs whose response has a throttle time and then the error.

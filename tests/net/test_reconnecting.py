@@ -66,44 +66,30 @@ async def test_connection_opens_at_the_first_request_only():
         assert 0 == connections.network.open
 
 
-async def test_connection_opens_again_after_a_loss():
-    async with anyio.create_task_group() as tasks:
-        connections = Connections(tasks, partial(respond_times, 1), responding)
-        connection = ReconnectingConnection(connections.connect)
-        await connection.send(REQUEST, 1.0)
+async def silent_after_versions(peer):
+    await peer.send_versions()
+    await peer.closed_by_client()
 
-        with pytest.raises(ConnectionFailedError):
+
+@pytest.mark.parametrize(
+    ("serve", "error"),
+    [
+        pytest.param(partial(respond_times, 0), ConnectionFailedError, id="loss"),
+        pytest.param(silent_after_versions, RequestTimedOutError, id="no response"),
+        pytest.param(http, ConnectionFailedError, id="failed attempt"),
+    ],
+)
+async def test_connection_opens_again_after(serve, error):
+    async with anyio.create_task_group() as tasks:
+        connections = Connections(tasks, serve, responding)
+        connection = ReconnectingConnection(connections.connect)
+
+        with pytest.raises(error):
             await connection.send(REQUEST, 1.0)
         assert 1 == (await connection.send(REQUEST, 1.0)).node_id
 
         assert 2 == len(connections.network.connects)
         assert 1 == connections.network.open
-        await connection.aclose()
-
-
-async def test_connection_opens_again_after_a_missing_response():
-    async def silent_after_versions(peer):
-        await peer.send_versions()
-        await peer.closed_by_client()
-
-    async with anyio.create_task_group() as tasks:
-        connections = Connections(tasks, silent_after_versions, responding)
-        connection = ReconnectingConnection(connections.connect)
-
-        with pytest.raises(RequestTimedOutError):
-            await connection.send(REQUEST, 1.0)
-        assert 1 == (await connection.send(REQUEST, 1.0)).node_id
-        await connection.aclose()
-
-
-async def test_connection_opens_again_after_a_failed_attempt():
-    async with anyio.create_task_group() as tasks:
-        connections = Connections(tasks, http, responding)
-        connection = ReconnectingConnection(connections.connect)
-
-        with pytest.raises(ConnectionFailedError):
-            await connection.send(REQUEST, 1.0)
-        assert 1 == (await connection.send(REQUEST, 1.0)).node_id
         await connection.aclose()
 
 

@@ -209,6 +209,17 @@ def test_acknowledgements_of_a_paused_partition_are_sent():
     assert [None] == harness.errors
 
 
+def test_leader_with_an_unreported_error_after_a_pause_waits_again():
+    """Errors that are not reported pause the whole leader."""
+    harness = LeaderHarness(P0)
+    harness.fetch(*failed_fetches(P0))
+    harness.now = harness.leader.next_deadline(harness.now)
+    harness.fetch(partition_response(P0, error=Code.KAFKA_STORAGE_ERROR))
+
+    assert harness.next_request() is None
+    assert harness.leader.next_deadline(harness.now) > harness.now
+
+
 # Topics that the application wants no records of.
 
 

@@ -242,6 +242,15 @@ def test_topic_description_without_a_name_is_ignored():
     assert {TOPIC_ID: TOPIC} == metadata.topic_names
 
 
+def test_metadata_with_an_older_leader_epoch_is_ignored():
+    metadata = metadata_with((1, 5))
+    metadata.on_leader_moved(P0, PartitionLeader(2, 6), now=1.0)
+
+    exchange(metadata, described(topic((1, 5))), now=REFRESH_INTERVAL)
+
+    assert {2: frozenset({P0})} == metadata.leaders()
+
+
 # New leaders in responses of other requests.
 
 

@@ -144,6 +144,16 @@ def test_records_that_arrived_together_are_confirmed_separately() -> None:
     assert math.inf == locks.schedule.next_check()
 
 
+def test_renewal_that_is_confirmed_after_one_that_failed_keeps_its_lock() -> None:
+    locks = Locks()
+    failed, renewed = locks.add("a"), locks.add("b")
+    assert ([failed, renewed], []) == locks.take_due(15.0)
+    locks.deadlines[renewed] = 45.0
+
+    assert ([failed], []) == locks.take_due(19.5)
+    assert ([renewed], [failed]) == locks.take_due(30.0)
+
+
 def test_late_check_finds_lost_locks_and_renews_none_of_them() -> None:
     """The event loop was blocked for longer than the lock."""
     locks = Locks()

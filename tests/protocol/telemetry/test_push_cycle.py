@@ -305,14 +305,6 @@ def test_throttled_or_too_large_push_waits_for_the_interval(pushing, code):
     assert isinstance(pushing.next(), GetTelemetrySubscriptions)
 
 
-@pytest.mark.parametrize("code", AFTER_THE_INTERVAL)
-def test_throttled_first_request_waits_five_minutes(driven, code):
-    driven.send(rejected(code))
-
-    assert DEFAULT_INTERVAL == pytest.approx(driven.wait())
-    assert isinstance(driven.next(), GetTelemetrySubscriptions)
-
-
 PASSING = [
     ConnectionFailedError("lost"),
     RequestTimedOutError("late"),
@@ -321,9 +313,13 @@ PASSING = [
 LASTING = [UnsupportedVersionError("old"), AuthenticationError("no")]
 
 
-@pytest.mark.parametrize("error", PASSING, ids=repr)
-def test_failed_subscription_request_waits_five_minutes(driven, error):
-    driven.send(error)
+@pytest.mark.parametrize(
+    "response", [*map(rejected, AFTER_THE_INTERVAL), *PASSING], ids=repr
+)
+def test_subscription_request_after_a_passing_error_waits_five_minutes(
+    driven, response
+):
+    driven.send(response)
 
     assert DEFAULT_INTERVAL == pytest.approx(driven.wait())
     assert isinstance(driven.next(), GetTelemetrySubscriptions)
