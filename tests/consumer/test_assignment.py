@@ -155,7 +155,7 @@ async def unsubscribe(consumer):
 
 @pytest.mark.parametrize(
     ("end", "error", "text"),
-    [(close, ClosedError, ""), (unsubscribe, NotSubscribedError, "subscribe")],
+    [(close, ClosedError, None), (unsubscribe, NotSubscribedError, "subscribe")],
 )
 async def test_wait_for_partitions_ends(end, error, text):
     async with running(topic=None) as broker, consuming(broker) as consumer:

@@ -29,6 +29,13 @@ def test_results_are_separated_into_values_and_errors():
         results.check()
 
 
+def test_check_returns_results_without_errors():
+    results = Results({"a": Result(1)})
+
+    assert results is results.check()
+    assert results == Results({"a": Result(1)})
+
+
 def test_common_error_is_the_error_of_all_keys():
     assert ERROR is Results({"a": Result(error=ERROR)}).common_error
     assert Results({}).common_error is None

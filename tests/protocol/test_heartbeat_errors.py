@@ -251,6 +251,16 @@ def test_join_to_a_group_of_another_kind_is_fatal():
     assert "another kind" in str(membership.fatal_error)
 
 
+def test_forbidden_coordinator_lookup_is_fatal():
+    membership = new_member("orders")
+
+    exchange_find_coordinator(
+        membership, coordinator_response(Code.GROUP_AUTHORIZATION_FAILED), now=0.0
+    )
+
+    assert isinstance(membership.fatal_error, AuthorizationError)
+
+
 def test_calls_after_a_fatal_error_do_nothing():
     membership = joined_member()
     exchange_heartbeat(membership, error_response(Code.GROUP_MAX_SIZE_REACHED), now=5.0)
