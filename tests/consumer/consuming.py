@@ -1,4 +1,4 @@
-"""The consumer that most tests of this package use, and what they ask about it."""
+"""The consumer that most tests of this package use, and what they read of it."""
 
 import asyncio
 from typing import Any

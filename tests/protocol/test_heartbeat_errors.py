@@ -208,6 +208,22 @@ def test_failed_coordinator_lookups_are_repeated_with_growing_pauses():
     assert 0.8 <= pauses[-1]
 
 
+def test_heartbeat_to_a_loading_coordinator_is_repeated_after_a_pause():
+    membership = joined_member("orders", epoch=3)
+
+    exchange_heartbeat(
+        membership, error_response(Code.COORDINATOR_LOAD_IN_PROGRESS), now=5.0
+    )
+    due = membership.next_deadline(now=5.0)
+
+    assert 5.0 < due < 5.1
+    assert (3, ("orders",)) == (
+        next_heartbeat(membership, due).member_epoch,
+        next_heartbeat(membership, due).topics,
+    )
+    assert frozenset({P0}) == membership.assignment
+
+
 # Fatal and reported errors.
 
 

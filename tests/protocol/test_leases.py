@@ -248,6 +248,18 @@ def test_settled_gaps_do_not_settle_records():
     assert (False, True) == (before, lease.is_settled)
 
 
+def test_lease_of_gaps_is_settled_with_them():
+    lease = packed_lease()
+    lease.set_offsets([], gaps=[(0, 9)])
+
+    before = lease.is_settled
+    runs = take_runs(lease)
+    settle(lease, runs)
+
+    assert (False, True) == (before, lease.is_settled)
+    assert not lease.has_open
+
+
 def test_releasing_a_packed_lease_releases_all_offsets():
     lease = packed_lease((0, 4, 1), (7, 9, 2))
 

@@ -75,6 +75,13 @@ def metadata_with(*leaders: tuple[int, int]) -> Metadata:
     return metadata
 
 
+def test_nothing_is_requested_without_subscription():
+    metadata = Metadata()
+
+    assert metadata.next_request(now=1e9) is None
+    assert math.inf == metadata.next_deadline(now=0.0)
+
+
 # Requests and their times.
 
 
@@ -299,6 +306,15 @@ def test_newer_leader_with_a_known_endpoint_is_used():
     metadata.on_leader_moved(P0, PartitionLeader(7, 6), now=1.0)
 
     assert {7: frozenset({P0})} == metadata.leaders()
+
+
+def test_metadata_restores_a_removed_leader():
+    metadata = metadata_with((1, 5))
+    metadata.on_leader_moved(P0, NO_LEADER, now=1.0)
+
+    exchange(metadata, described(topic((1, 5))), now=1.1)
+
+    assert {1: frozenset({P0})} == metadata.leaders()
 
 
 # Failures.

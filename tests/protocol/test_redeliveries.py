@@ -1,5 +1,7 @@
 """Pauses of partitions whose records are released repeatedly."""
 
+import math
+
 import pytest
 
 from sharecons.errors import ConnectionFailedError
@@ -173,6 +175,18 @@ def test_pause_ends_when_records_are_accepted():
     assert harness.next_request() is None
 
     lease.acknowledge_open(1, 4, ACCEPT)
+
+    assert isinstance(harness.next_request(), ShareFetch)
+
+
+def test_pause_of_a_removed_partition_is_forgotten():
+    harness = Outage()
+    harness.released_again(2)
+    harness.now -= 0.5
+
+    harness.leader.set_partitions(frozenset())
+    assert math.inf == harness.leader.next_deadline(harness.now)
+    harness.leader.set_partitions(frozenset({P0}))
 
     assert isinstance(harness.next_request(), ShareFetch)
 

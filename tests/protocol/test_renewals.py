@@ -154,6 +154,15 @@ def test_renewal_that_is_confirmed_after_one_that_failed_keeps_its_lock() -> Non
     assert ([renewed], [failed]) == locks.take_due(30.0)
 
 
+def test_settled_record_is_not_renewed() -> None:
+    locks = Locks()
+    items = [locks.add("a"), locks.add("b")]
+    locks.schedule.remove(items[0])
+    locks.schedule.remove(items[0])
+
+    assert ([items[1]], []) == locks.take_due(20.0)
+
+
 def test_late_check_finds_lost_locks_and_renews_none_of_them() -> None:
     """The event loop was blocked for longer than the lock."""
     locks = Locks()
