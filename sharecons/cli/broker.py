@@ -4,17 +4,15 @@ import argparse
 from typing import TYPE_CHECKING
 
 from sharecons.cli import output
+from sharecons.cli.option_values import Subparsers
 
 if TYPE_CHECKING:
     from sharecons.testing import EmbeddedBroker
 
-    # A class for annotations only: at run time it cannot be subscripted.
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
-
 __all__ = ["add_parser", "run"]
 
 
-def add_parser(subparsers: "Subparsers") -> None:
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "broker",
         help="run an in-memory Kafka broker",

@@ -1,13 +1,10 @@
 """`sharecons completion`: completion scripts for bash, zsh and fish."""
 
 import argparse
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sharecons.cli import output
-
-if TYPE_CHECKING:
-    # A class for annotations only: at run time it cannot be subscripted.
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+from sharecons.cli.option_values import Subparsers
 
 __all__ = ["add_parser", "run"]
 
@@ -21,7 +18,7 @@ Install the script where your shell looks for it:
 """
 
 
-def add_parser(subparsers: "Subparsers") -> None:
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "completion",
         help="write a shell completion script",

@@ -2,15 +2,12 @@
 
 import argparse
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sharecons.cli import output
+from sharecons.cli.option_values import Subparsers, parse_count
 from sharecons.escaping import escape
 from sharecons.log_levels import without_warnings
-
-if TYPE_CHECKING:
-    # A class for annotations only: at run time it cannot be subscripted.
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = ["add_parser", "run"]
 
@@ -18,7 +15,7 @@ PROGRAM: Final = "sharecons demo"
 NAMES: Final = ("ada", "bob", "cleo", "dan", "eve", "finn", "gus", "hana")
 
 
-def add_parser(subparsers: "Subparsers") -> None:
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "demo",
         help="show in 25 seconds how a share group works",
@@ -38,7 +35,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     )
     parser.add_argument(
         "--jobs",
-        type=_parse_count,
+        type=parse_count,
         default=240,
         metavar="N",
         help="number of jobs, about ten per second (default: %(default)s)",
@@ -99,9 +96,3 @@ def _write(line: str) -> None:
 
 def _write_error(line: str) -> None:
     output.write_error(f"{PROGRAM}: {line}")
-
-
-def _parse_count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
-    return int(text)

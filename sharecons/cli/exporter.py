@@ -4,14 +4,12 @@ import argparse
 from typing import TYPE_CHECKING, Final
 
 from sharecons.cli import client_options, output
+from sharecons.cli.option_values import Subparsers, parse_port, seconds_between
 
 if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin
     from sharecons.cli.exit_codes import ExitCode
     from sharecons.properties.settings import ClientSettings
-
-    # A class for annotations only: at run time it cannot be subscripted.
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = ["add_parser", "run"]
 
@@ -21,7 +19,7 @@ DEFAULT_INTERVAL: Final = 15.0
 MIN_INTERVAL: Final = 0.1
 
 
-def add_parser(subparsers: "Subparsers") -> None:
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "exporter",
         help="serve share groups as Prometheus metrics",
@@ -38,13 +36,13 @@ def add_parser(subparsers: "Subparsers") -> None:
     )
     add(
         "--port",
-        type=_parse_port,
+        type=parse_port,
         default=DEFAULT_PORT,
         help="port to listen on; 0 for any free port (default: %(default)s)",
     )
     add(
         "--interval",
-        type=_parse_interval,
+        type=seconds_between(MIN_INTERVAL, 86400),
         default=DEFAULT_INTERVAL,
         metavar="SECONDS",
         help="time between two collections (default: %(default)g)",
@@ -159,21 +157,3 @@ def _write_error(line: str) -> None:
     from sharecons.cli.exit_codes import write_errors
 
     write_errors(PROGRAM, [line])
-
-
-def _parse_port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 0xFFFF:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
-    return int(text)
-
-
-def _parse_interval(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not MIN_INTERVAL <= seconds <= 86400:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a number of seconds from {MIN_INTERVAL:g} to 86400"
-        )
-    return seconds

@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sharecons.cli import client_options, tables
+from sharecons.cli.option_values import Subparsers, seconds_between
 
 if TYPE_CHECKING:
     from sharecons._record import TopicPartition
     from sharecons.admin import ShareGroupAdmin
     from sharecons.cli.exit_codes import ExitCode
     from sharecons.inspection import GroupInspection
-
-    # A class for annotations only: at run time it cannot be subscripted.
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = ["add_parser", "run"]
 
@@ -24,7 +22,7 @@ SUMMARY: Final = (
 )
 
 
-def add_parser(subparsers: "Subparsers") -> argparse.ArgumentParser:
+def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     """Add the command; return its parser."""
     parser = subparsers.add_parser(
         "inspect",
@@ -72,7 +70,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--watch",
-        type=_parse_interval,
+        type=seconds_between(0.1, 3600),
         nargs="?",
         const=2.0,
         metavar="SECONDS",
@@ -212,15 +210,3 @@ def _parse_topics(texts: Sequence[str]) -> "tuple[list[str], list[TopicPartition
             "--topic: give partitions for every topic, or for none"
         )
     return topics, partitions
-
-
-def _parse_interval(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0.1 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a number of seconds from 0.1 to 3600"
-        )
-    return seconds

@@ -4,17 +4,12 @@ import argparse
 from typing import TYPE_CHECKING, Final
 
 from sharecons.cli import client_options, tables
+from sharecons.cli.option_values import Subparsers, parse_topic
 
 if TYPE_CHECKING:
-    from sharecons._record import TopicPartition
     from sharecons.admin import ShareGroupAdmin
     from sharecons.cli.exit_codes import ExitCode
     from sharecons.migration import Migration
-
-    # A class for annotations only: at run time it cannot be subscripted.
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
-
-    Topics = list[str | TopicPartition]
 
 __all__ = ["add_parser", "run"]
 
@@ -23,7 +18,7 @@ TO_SHARE_GROUP: Final = "to-share-group"
 TO_CONSUMER_GROUP: Final = "to-consumer-group"
 
 
-def add_parser(subparsers: "Subparsers") -> None:
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "migrate",
         help="migrate offsets of a consumer group to a share group, or back",
@@ -64,7 +59,7 @@ def _add_selection_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--topic",
         dest="topics",
-        type=_parse_topic,
+        type=parse_topic,
         action="append",
         metavar="TOPIC[:0,1,2]",
         help="migrate only this topic, or these partitions; can be repeated "
@@ -117,29 +112,18 @@ async def _migrate(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Ex
 
 
 async def _plan(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Migration":
+    from sharecons._record import TopicPartition
     from sharecons.migration import Direction, MissingPolicy, plan
 
-    topics = options.topics
+    topics: list[str | TopicPartition] = []
+    for name, numbers in options.topics or ():
+        some = (TopicPartition(name, number) for number in numbers or ())
+        topics += [name] if numbers is None else some
     return await plan(
         admin,
         options.source,
         options.target,
         direction=Direction(options.direction) if options.direction else None,
-        topics=None
-        if topics is None
-        else [each for parsed in topics for each in parsed],
+        topics=topics or None,
         missing=MissingPolicy(options.missing or "leave"),
     )
-
-
-def _parse_topic(text: str) -> "Topics":
-    """Parse TOPIC or TOPIC:0,1,2."""
-    from sharecons._record import TopicPartition
-
-    topic, colon, numbers = text.partition(":")
-    if topic and not colon:
-        return [topic]
-    parts = [part.strip() for part in numbers.split(",")]
-    if not topic or not all(part.isdecimal() and part.isascii() for part in parts):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither TOPIC nor TOPIC:0,1,2")
-    return [TopicPartition(topic, int(part)) for part in dict.fromkeys(parts)]

@@ -7,14 +7,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from sharecons.cli import client_options, output, tables
+from sharecons.cli.option_values import Subparsers, parse_count, parse_partition
 
 if TYPE_CHECKING:
     from sharecons._record import Record
     from sharecons.admin import OffsetSpec, ShareGroupAdmin
     from sharecons.cli.exit_codes import ExitCode
-
-    # A class for annotations only: at run time it cannot be subscripted.
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = ["add_parser", "run"]
 
@@ -22,7 +20,7 @@ PROGRAM: Final = "sharecons peek"
 DEFAULT_MAX: Final = 10
 
 
-def add_parser(subparsers: "Subparsers") -> None:
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "peek",
         help="show records of a topic without consuming them",
@@ -34,7 +32,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     add("topic", metavar="TOPIC", help="the topic to read")
     add(
         "--partition",
-        type=_parse_partition,
+        type=parse_partition,
         action="append",
         metavar="N",
         help="read only this partition; can be repeated (default: all partitions)",
@@ -56,7 +54,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     )
     add(
         "--max",
-        type=_parse_max,
+        type=parse_count,
         metavar="N",
         help=f"maximum number of records (default: {DEFAULT_MAX})",
     )
@@ -134,15 +132,3 @@ def _parse_start(text: str) -> "tuple[int | OffsetSpec, int | None]":
             "such as 2026-11-21T10:00:00"
         ) from None
     return OffsetSpec.at(time if time.tzinfo else time.replace(tzinfo=UTC)), None
-
-
-def _parse_partition(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a partition number")
-    return int(text)
-
-
-def _parse_max(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
-    return int(text)

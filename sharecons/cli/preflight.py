@@ -5,21 +5,19 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from sharecons.cli import client_options, copy_topic_options, output, tables
+from sharecons.cli.option_values import Subparsers
 
 if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin
     from sharecons.cli.exit_codes import ExitCode
     from sharecons.inspection.diagnosis.checks import Check
 
-    # A class for annotations only: at run time it cannot be subscripted.
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
-
 __all__ = ["add_parser", "run"]
 
 PROGRAM: Final = "sharecons preflight"
 
 
-def add_parser(subparsers: "Subparsers") -> None:
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "preflight",
         help="check whether a cluster is ready for share groups",

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from sharecons.cli import client_options, output
 from sharecons.cli.format_properties import parse_property
+from sharecons.cli.option_values import Subparsers, parse_count
 
 if TYPE_CHECKING:
     from sharecons._record import Record
     from sharecons.cli.consume.program import ConsumeOptions
     from sharecons.cli.exit_codes import ExitCode
     from sharecons.properties.settings import ClientSettings
-
-    # A class for annotations only: at run time it cannot be subscripted.
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = ["add_parser", "run"]
 
@@ -36,7 +34,7 @@ PROPERTY_HELP: Final = (
 )
 
 
-def add_parser(subparsers: "Subparsers") -> None:
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "consume",
         help="write the records of a share group, and accept them",
@@ -86,7 +84,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--max-messages",
-        type=_parse_count,
+        type=parse_count,
         metavar="N",
         help="end after N records (default: no limit)",
     )
@@ -208,9 +206,3 @@ def _record_format(options: argparse.Namespace) -> "Callable[[Record], bytes]":
             "--json does not go with formatter properties and deserializers"
         )
     return format_json
-
-
-def _parse_count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
-    return int(text)

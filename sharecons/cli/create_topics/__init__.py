@@ -6,20 +6,17 @@ whose workers are not allowed to. Read `plan` (which topics, with which settings
 """
 
 import argparse
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sharecons.cli import client_options, copy_topic_options, tables
-
-if TYPE_CHECKING:
-    # A class for annotations only: at run time it cannot be subscripted.
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+from sharecons.cli.option_values import Subparsers
 
 __all__ = ["add_parser", "run"]
 
 PROGRAM: Final = "sharecons create-topics"
 
 
-def add_parser(subparsers: "Subparsers") -> None:
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "create-topics",
         help="create the retry topics and the dead-letter topic of a worker",

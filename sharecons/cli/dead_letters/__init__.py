@@ -5,18 +5,14 @@ Read in this order: `arguments` (options), `listing` (`list` and `show`), `redri
 """
 
 import argparse
-from typing import TYPE_CHECKING
 
 from sharecons.cli.dead_letters.arguments import add_arguments
-
-if TYPE_CHECKING:
-    # A class for annotations only: at run time it cannot be subscripted.
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+from sharecons.cli.option_values import Subparsers
 
 __all__ = ["add_parser", "run"]
 
 
-def add_parser(subparsers: "Subparsers") -> None:
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "dead-letters",
         help="list, show, redrive and delete dead letters",

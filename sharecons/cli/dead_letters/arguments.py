@@ -1,13 +1,10 @@
 """The options of `sharecons dead-letters`."""
 
 import argparse
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sharecons.cli import client_options, tables
-
-if TYPE_CHECKING:
-    # A class for annotations only: at run time it cannot be subscripted.
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+from sharecons.cli.option_values import Subparsers, parse_count
 
 __all__ = ["DEFAULT_LIMIT", "add_arguments"]
 
@@ -39,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_delete(actions)
 
 
-def _add_list(actions: "Subparsers") -> None:
+def _add_list(actions: Subparsers) -> None:
     parser = actions.add_parser(
         "list",
         help="list dead letters",
@@ -62,7 +59,7 @@ def _add_list(actions: "Subparsers") -> None:
     )
     parser.add_argument(
         "--limit",
-        type=_parse_count,
+        type=parse_count,
         default=DEFAULT_LIMIT,
         metavar="N",
         help="maximum number of dead letters (default: %(default)s)",
@@ -70,7 +67,7 @@ def _add_list(actions: "Subparsers") -> None:
     _add_common(parser)
 
 
-def _add_show(actions: "Subparsers") -> None:
+def _add_show(actions: Subparsers) -> None:
     parser = actions.add_parser(
         "show",
         help="show one dead letter",
@@ -94,7 +91,7 @@ def _add_show(actions: "Subparsers") -> None:
     _add_common(parser)
 
 
-def _add_redrive(actions: "Subparsers") -> None:
+def _add_redrive(actions: Subparsers) -> None:
     parser = actions.add_parser(
         "redrive",
         help="write dead letters back to the topics they came from",
@@ -130,7 +127,7 @@ def _add_redrive(actions: "Subparsers") -> None:
     )
     add(
         "--max-redrives",
-        type=_parse_count,
+        type=parse_count,
         default=DEFAULT_MAX_REDRIVES,
         metavar="N",
         help="skip dead letters that were redriven so often before, and report how "
@@ -139,14 +136,14 @@ def _add_redrive(actions: "Subparsers") -> None:
     add("--rate", type=_parse_rate, metavar="N", help="at most N records per second")
     add(
         "--limit",
-        type=_parse_count,
+        type=parse_count,
         metavar="N",
         help="stop after N dead letters; the next run continues",
     )
     _add_common(parser)
 
 
-def _add_delete(actions: "Subparsers") -> None:
+def _add_delete(actions: Subparsers) -> None:
     parser = actions.add_parser(
         "delete",
         help="delete dead letters before an offset",
@@ -196,12 +193,6 @@ def _add_filter(parser: argparse.ArgumentParser) -> None:
 def _add_common(parser: argparse.ArgumentParser) -> None:
     tables.add_options(parser)
     client_options.add_options(parser)
-
-
-def _parse_count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
-    return int(text)
 
 
 def _parse_rate(text: str) -> float:

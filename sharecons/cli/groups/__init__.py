@@ -8,18 +8,14 @@ function runs), then the action, for example `describe`. `output` writes its res
 """
 
 import argparse
-from typing import TYPE_CHECKING
 
 from sharecons.cli.groups.arguments import PROGRAM, add_arguments
-
-if TYPE_CHECKING:
-    # A class for annotations only: at run time it cannot be subscripted.
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+from sharecons.cli.option_values import Subparsers
 
 __all__ = ["add_parser", "run"]
 
 
-def add_parser(subparsers: "Subparsers") -> None:
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "groups",
         help="list, describe, configure, reset and delete share groups",

@@ -13,6 +13,7 @@ from typing import Final
 from sharecons.cli.groups.arguments import ACTION_FLAGS, DATETIME_FORMAT
 from sharecons.cli.groups.offsets_file import OffsetsFileError, read_offsets
 from sharecons.cli.groups.targets import Target, ToCurrent, ToFile, ToOffset, ToSpec
+from sharecons.cli.option_values import parse_topic
 from sharecons.protocol.admin.models import OffsetSpec
 from sharecons.similar_names import did_you_mean
 
@@ -176,13 +177,10 @@ def _parse_topics(
 
 
 def _parse_topic(text: str) -> TopicSelection:
-    topic, colon, numbers = text.partition(":")
-    if not colon:
-        return TopicSelection(topic)
-    parts = [part.strip() for part in numbers.split(",")]
-    if not topic or not all(part.isdecimal() and part.isascii() for part in parts):
-        raise UsageError(f"--topic {text!r} is neither TOPIC nor TOPIC:0,1,2")
-    return TopicSelection(topic, tuple(dict.fromkeys(int(part) for part in parts)))
+    try:
+        return TopicSelection(*parse_topic(text))
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"--topic {error}") from None
 
 
 def _topics_in_file(target: ToFile) -> tuple[TopicSelection, ...]:

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from sharecons.cli import client_options
 from sharecons.cli.format_properties import parse_property
+from sharecons.cli.option_values import Subparsers, parse_partition
 
 if TYPE_CHECKING:
     from sharecons.cli.exit_codes import ExitCode
     from sharecons.cli.produce.new_line import NewLine
     from sharecons.cli.produce.program import ProduceLines
     from sharecons.properties.settings import ClientSettings
-
-    # A class for annotations only: at run time it cannot be subscripted.
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = ["add_parser", "run"]
 
@@ -34,7 +32,7 @@ PROPERTY_HELP: Final = (
 )
 
 
-def add_parser(subparsers: "Subparsers") -> None:
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "produce",
         help="write records from lines of standard input",
@@ -67,7 +65,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     )
     add(
         "--partition",
-        type=_parse_partition,
+        type=parse_partition,
         metavar="N",
         help="write to this partition (default: chosen by the key)",
     )
@@ -157,9 +155,3 @@ def _line_parser(options: argparse.Namespace) -> "Callable[[bytes], NewLine]":
             "--reader-config"
         )
     return parse_json_line
-
-
-def _parse_partition(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a partition number")
-    return int(text)

@@ -19,11 +19,9 @@ Read in this order: `arguments` (options), `target` (imports the handler), `buil
 """
 
 import argparse
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    # A class for annotations only: at run time it cannot be subscripted.
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+from sharecons.cli.option_values import Subparsers
 
 __all__ = ["add_parser", "run"]
 
@@ -33,7 +31,7 @@ period, and leaves the group; the exit code is then 0. A second one stops immedi
 """
 
 
-def add_parser(subparsers: "Subparsers") -> None:
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "run",
         help="run the handlers of a share group",

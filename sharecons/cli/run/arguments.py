@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from sharecons.cli import client_options
+from sharecons.cli.option_values import parse_port
 from sharecons.config.options import Flag, Option, options_of
 from sharecons.log_levels import LEVELS
 from sharecons.worker.health_policy import HealthPolicy
@@ -142,7 +143,7 @@ def _add_process_options(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--health-port",
-        type=_parse_port,
+        type=parse_port,
         metavar="PORT",
         help="serve /livez, /readyz and /metrics of all processes; 0 for any free "
         "port; requires sharecons[exporter]",
@@ -201,12 +202,6 @@ def _parse_retry_topic(text: str) -> tuple[str, float]:
     if not name or not equals:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SECONDS")
     return name, _parse_seconds(seconds)
-
-
-def _parse_port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 0xFFFF:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
-    return int(text)
 
 
 PARSERS: Final[dict[str, Callable[[str], Any]]] = {
