@@ -8,6 +8,7 @@ import pytest
 
 from sharecons import (
     Handler,
+    HandlerBatch,
     Record,
     RetryPolicy,
 )
@@ -101,6 +102,23 @@ async def test_setting_that_a_handler_does_not_have_comes_from_the_worker(
 
     assert [("orders", 1)] * 3 + [("refunds", b"2")] == sorted(attempts)
     assert 2 == len(topics.records("orders.dead"))
+
+
+async def test_decorated_function_has_batches_as_its_decorator_says(
+    topics: MemoryBroker,
+) -> None:
+    topics.produce("orders", [b"1", b"2", b"3"])
+    sizes: list[int] = []
+    worker = new_worker(topics)
+
+    @worker.handler("orders", max_records=2, max_wait=0.5)
+    async def write(batch: HandlerBatch[bytes, bytes]) -> None:
+        sizes.append(len(batch))
+
+    async with worker:
+        await until(lambda: worker.stats.accepted == 3)
+
+    assert [2, 1] == sizes
 
 
 async def test_stop_on_error_of_one_handler_ends_the_worker(
