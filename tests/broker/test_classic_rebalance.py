@@ -261,3 +261,11 @@ def test_rebalance_before_sync_clears_assignments():
     join(group, "three")
 
     assert [b"", b"", b""] == [member.assignment for member in group.members]
+
+
+def test_member_that_has_only_its_id_can_leave():
+    group = stable_group("one")
+    join(group, "given", id_required=True)
+
+    assert [ErrorCode.none] == group.leave([("given", None)], now=1.0)
+    assert ["one"] == [member.member_id for member in group.members]

@@ -224,3 +224,10 @@ def test_transactional_batch_needs_a_known_transaction():
     assert not log.has_open_transaction(1, 0)
     with pytest.raises(AppendError):
         log.append(transactional(1, 0, 2), NOW)
+
+
+def test_reading_ends_with_the_batch_before_the_last_offset():
+    log = log_of(3, 1, 2)
+
+    assert [(0, 2), (3, 3)] == places(log, end=4)
+    assert [(0, 2), (3, 3), (4, 5)] == places(log, end=5)

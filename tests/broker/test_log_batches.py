@@ -147,3 +147,10 @@ def test_records_out_of_timestamp_range_are_listed():
     assert ErrorCode.invalid_timestamp is error_of(content).code
     check_accepted(content, log_append_time=True)
     check_accepted(content, now_ms=NOW + 1)
+
+
+def test_negative_range_of_offsets_is_an_invalid_record():
+    error = error_of(batch(last_offset_delta=-1))
+
+    assert ErrorCode.invalid_record is error.code
+    assert "invalid offset range" in error.message
