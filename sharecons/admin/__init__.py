@@ -4,7 +4,8 @@
 results. The modules:
 
 - groups: `groups`, `lifecycle` (creation and deletion), `consumer_offsets`;
-- offsets: `offsets`, `alter_offsets`, `missing` (partitions that do not exist);
+- offsets: `offsets`, `alter_offsets`, `log_bounds` (starts and ends of logs), `missing`
+  (partitions that do not exist);
 - states: `state` (from the coordinator), `state_records` (from its log), `read_log`,
   `state_replay` (how records combine; no I/O);
 - configs: `configs`, `config_validation` (no I/O);

@@ -10,13 +10,13 @@ from sharecons.dead_letters.marks import RedriveMarks, load_marks
 from sharecons.dead_letters.models import Deletion
 from sharecons.dead_letters.origins import Origins
 from sharecons.dead_letters.reader import (
-    LogRange,
     load_origins,
     log_ranges,
     range_of,
     read_records,
 )
 from sharecons.errors import ConfigurationError, Error
+from sharecons.protocol.admin.models import LogBounds
 from sharecons.protocol.admin.results import Result
 
 __all__ = ["NotRedrivenError", "check_redriven", "delete_letters", "plan_deletion"]
@@ -45,13 +45,13 @@ async def plan_deletion(
     planned: dict[int, Deletion] = {}
     for partition, offset in sorted(before.items()):
         key = TopicPartition(topic, partition)
-        log_range = LogRange(logs[key].start, offset)
+        log_range = LogBounds(logs[key].start, offset)
         planned[partition] = await _plan(admin, key, log_range, marks, origins)
     return planned
 
 
 def _check_offset(
-    topic: str, partition: int, offset: int, logs: Mapping[TopicPartition, LogRange]
+    topic: str, partition: int, offset: int, logs: Mapping[TopicPartition, LogBounds]
 ) -> None:
     log_range = range_of(logs, TopicPartition(topic, partition))
     if not 0 <= offset <= log_range.end:
@@ -64,7 +64,7 @@ def _check_offset(
 async def _plan(
     admin: ShareGroupAdmin,
     key: TopicPartition,
-    log_range: LogRange,
+    log_range: LogBounds,
     marks: RedriveMarks,
     origins: Origins,
 ) -> Deletion:

@@ -8,6 +8,7 @@ import anyio
 
 from sharecons._record import Record, TopicPartition
 from sharecons.admin import OffsetSpec, ShareGroupAdmin
+from sharecons.admin.log_bounds import log_bounds
 from sharecons.config.validation import check_topic
 from sharecons.copies.dead_letter_headers import (
     Origin,
@@ -31,13 +32,13 @@ from sharecons.errors import (
     Error,
     RequestTimedOutError,
 )
+from sharecons.protocol.admin.models import LogBounds
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 
 __all__ = [
     "Candidate",
     "CandidateSlice",
-    "LogRange",
     "RecordSlice",
     "dead_letters_of",
     "is_topic",
@@ -52,13 +53,6 @@ FIRST_MAX_BYTES: Final = 256 << 10
 MAX_BYTES: Final = 4 << 20
 MAX_TRIES: Final = 8
 """Consecutive responses without a batch after which a partition has failed."""
-
-
-class LogRange(NamedTuple):
-    """The offsets of a partition; `end` is excluded."""
-
-    start: int
-    end: int
 
 
 class RecordSlice(NamedTuple):
@@ -93,7 +87,7 @@ class CandidateSlice(NamedTuple):
 
 async def log_ranges(
     admin: ShareGroupAdmin, topic: str
-) -> Mapping[TopicPartition, LogRange]:
+) -> Mapping[TopicPartition, LogBounds]:
     """Return the offsets that a topic has now, by partition in order.
 
     Raises:
@@ -101,16 +95,12 @@ async def log_ranges(
     """
     partitions = (await admin.describe_topics(topic))[topic].value.partitions
     keys = [TopicPartition(topic, number) for number in sorted(partitions)]
-    # The start can move in between, but then it is not above the end.
-    starts = await admin.list_offsets(keys, OffsetSpec.EARLIEST)
-    ends = await admin.list_offsets(keys, OffsetSpec.LATEST)
-    return {
-        key: LogRange(starts[key].value.offset or 0, ends[key].value.offset or 0)
-        for key in keys
-    }
+    return (await log_bounds(admin, keys)).check().found
 
 
-def range_of(logs: Mapping[TopicPartition, LogRange], key: TopicPartition) -> LogRange:
+def range_of(
+    logs: Mapping[TopicPartition, LogBounds], key: TopicPartition
+) -> LogBounds:
     """Return the offsets of one partition, from `log_ranges`.
 
     Raises:
@@ -205,7 +195,7 @@ async def dead_letters_of(
 
 async def load_origins(
     admin: ShareGroupAdmin,
-    logs: Mapping[TopicPartition, LogRange],
+    logs: Mapping[TopicPartition, LogBounds],
     wanted: Mapping[TopicPartition, OffsetRanges],
 ) -> Origins:
     """Return the origins of dead letters that the log still has; sources are not read.
@@ -231,7 +221,7 @@ async def load_origins(
 async def read_candidates(
     admin: ShareGroupAdmin,
     key: TopicPartition,
-    log_range: LogRange,
+    log_range: LogBounds,
     is_wanted: Callable[[int], bool],
 ) -> AsyncGenerator[CandidateSlice]:
     """Yield the dead letters of a range, with their sources.

@@ -65,7 +65,6 @@ from sharecons.dead_letters.progress import (
 from sharecons.dead_letters.progress_store import ProgressStore
 from sharecons.dead_letters.reader import (
     CandidateSlice,
-    LogRange,
     read_candidates,
 )
 from sharecons.dead_letters.redrive_state import (
@@ -75,6 +74,7 @@ from sharecons.dead_letters.redrive_state import (
 )
 from sharecons.dead_letters.summary_counts import SummaryCounts
 from sharecons.instrumentation import Instrumentation
+from sharecons.protocol.admin.models import LogBounds
 
 __all__ = ["OnDecision", "OnProgress", "Redrive"]
 
@@ -183,7 +183,7 @@ class Redrive:
                 on_decision(letter, decision)
 
     async def _plan_partition(
-        self, key: TopicPartition, log_range: LogRange, on_decision: OnDecision
+        self, key: TopicPartition, log_range: LogBounds, on_decision: OnDecision
     ) -> None:
         slices = self._slices(key, log_range)
         async with aclosing(slices):
@@ -223,7 +223,7 @@ class Redrive:
 
     # One partition.
 
-    async def _redrive(self, key: TopicPartition, log_range: LogRange) -> None:
+    async def _redrive(self, key: TopicPartition, log_range: LogBounds) -> None:
         in_flight = self._in_flight[key]
         if in_flight is not None and not await self._complete(key, in_flight):
             return
@@ -263,7 +263,7 @@ class Redrive:
         self, key: TopicPartition, in_flight: InFlight
     ) -> list[DeadLetterRecord]:
         letters: list[DeadLetterRecord] = []
-        log_range = LogRange(in_flight.letters.start, in_flight.letters.end)
+        log_range = LogBounds(in_flight.letters.start, in_flight.letters.end)
         slices = read_candidates(
             self._admin, key, log_range, in_flight.letters.__contains__
         )
@@ -274,7 +274,7 @@ class Redrive:
         return letters
 
     async def _batches(
-        self, key: TopicPartition, log_range: LogRange
+        self, key: TopicPartition, log_range: LogBounds
     ) -> AsyncGenerator[BatchPlan]:
         """Yield batches in order; the last one reaches the end, or the limit."""
         batch = self._new_batch(key, log_range.start)
@@ -304,7 +304,7 @@ class Redrive:
         return BatchPlan(until, min(limits), note_room(self._progress(key)))
 
     def _slices(
-        self, key: TopicPartition, log_range: LogRange
+        self, key: TopicPartition, log_range: LogBounds
     ) -> AsyncGenerator[CandidateSlice]:
         selected = self._plan.offsets_of(key.partition)
         every, wanted = selected is None, frozenset(selected or ())

@@ -10,8 +10,9 @@ from sharecons.dead_letters.origins import Origins
 from sharecons.dead_letters.plan import RedrivePlan
 from sharecons.dead_letters.progress import InFlight, Progress
 from sharecons.dead_letters.progress_store import ProgressStore
-from sharecons.dead_letters.reader import LogRange, load_origins, log_ranges
+from sharecons.dead_letters.reader import load_origins, log_ranges
 from sharecons.errors import ConfigurationError
+from sharecons.protocol.admin.models import LogBounds
 
 __all__ = ["RedriveState", "load_redriven_origins", "load_state"]
 
@@ -27,8 +28,8 @@ class RedriveState:
         in_flight: the batch that was interrupted, or None.
     """
 
-    logs: Mapping[TopicPartition, LogRange]
-    ranges: Mapping[TopicPartition, LogRange]
+    logs: Mapping[TopicPartition, LogBounds]
+    ranges: Mapping[TopicPartition, LogBounds]
     marks: dict[TopicPartition, OffsetRanges]
     in_flight: dict[TopicPartition, InFlight | None]
 
@@ -76,10 +77,12 @@ async def load_redriven_origins(admin: ShareGroupAdmin, state: RedriveState) -> 
     return await load_origins(admin, state.logs, settled)
 
 
-def _check_selected(plan: RedrivePlan, logs: Mapping[TopicPartition, LogRange]) -> None:
+def _check_selected(
+    plan: RedrivePlan, logs: Mapping[TopicPartition, LogBounds]
+) -> None:
     for each in plan.only or ():
         key = TopicPartition(plan.topic, each.partition)
-        start, end = logs.get(key, LogRange(0, 0))
+        start, end = logs.get(key, LogBounds(0, 0))
         if not start <= each.offset < end:
             raise ConfigurationError(
                 f"{key.topic}-{key.partition} has no dead letter at offset "
@@ -89,7 +92,7 @@ def _check_selected(plan: RedrivePlan, logs: Mapping[TopicPartition, LogRange]) 
 
 
 def _check_stored(
-    plan: RedrivePlan, key: TopicPartition, log: LogRange, stored: Progress | None
+    plan: RedrivePlan, key: TopicPartition, log: LogBounds, stored: Progress | None
 ) -> None:
     if stored is None:
         return
@@ -107,7 +110,7 @@ def _check_stored(
 
 
 def _marks(
-    plan: RedrivePlan, key: TopicPartition, log: LogRange, stored: Progress | None
+    plan: RedrivePlan, key: TopicPartition, log: LogBounds, stored: Progress | None
 ) -> OffsetRanges:
     marks = OffsetRanges.of([(0, log.start)])
     if stored is not None:
@@ -118,11 +121,11 @@ def _marks(
 
 
 def _range(
-    plan: RedrivePlan, key: TopicPartition, log: LogRange, marks: OffsetRanges
-) -> LogRange:
+    plan: RedrivePlan, key: TopicPartition, log: LogBounds, marks: OffsetRanges
+) -> LogBounds:
     selected = plan.offsets_of(key.partition)
     if selected is None:
-        return LogRange(marks.low_water, log.end)
+        return LogBounds(marks.low_water, log.end)
     if not selected:
-        return LogRange(log.end, log.end)
-    return LogRange(selected[0], selected[-1] + 1)
+        return LogBounds(log.end, log.end)
+    return LogBounds(selected[0], selected[-1] + 1)

@@ -5,20 +5,17 @@ from typing import Final, TypeVar
 
 import anyio
 
-from sharecons._record import TopicPartition
-from sharecons.admin import LogOffset, OffsetSpec, Results, ShareGroupAdmin
+from sharecons.admin import Results
 from sharecons.errors import Error
 from sharecons.protocol.admin.results import Result
 
-__all__ = ["failed", "gather", "log_bounds", "outcome_of", "read_each", "run_all"]
+__all__ = ["failed", "gather", "outcome_of", "read_each", "run_all"]
 
 MAX_CONCURRENT: Final = 8
 
 A = TypeVar("A")
 B = TypeVar("B")
 K = TypeVar("K")
-
-Offsets = Results[TopicPartition, LogOffset]
 
 
 def failed(keys: Iterable[K], error: Error) -> Results[K, A]:
@@ -36,18 +33,6 @@ async def gather(
         tasks.start_soon(_wait, first, one)
         tasks.start_soon(_wait, second, two)
     return one[0], two[0]
-
-
-async def log_bounds(
-    admin: ShareGroupAdmin, keys: Iterable[TopicPartition]
-) -> tuple[Offsets, Offsets]:
-    """Look up the start and end offsets of logs."""
-    wanted = tuple(keys)
-    starts, ends = await gather(
-        admin.list_offsets(wanted, OffsetSpec.EARLIEST),
-        admin.list_offsets(wanted, OffsetSpec.LATEST),
-    )
-    return starts.value, ends.value
 
 
 def outcome_of(results: Result[Results[str, A]], name: str) -> Result[A]:

@@ -18,7 +18,7 @@ from sharecons.admin import (
     ShareGroupAdmin,
 )
 from sharecons.group_state.assemble import Readings, group_state_of
-from sharecons.group_state.gather import failed, gather, log_bounds
+from sharecons.group_state.gather import failed, gather
 from sharecons.group_state.group_facts import reads_committed, subscribers_of
 from sharecons.group_state.group_states import GroupState
 from sharecons.group_state.missing_topics import find_missing_topics
@@ -28,6 +28,7 @@ from sharecons.group_state.stored_states import StoredState
 
 __all__ = ["FoundOffsets", "ReadStates", "States", "read_groups"]
 
+LogOffsets = Results[TopicPartition, LogOffset]
 States = Mapping[str, Results[TopicPartition, StoredState]]
 FoundOffsets = Mapping[str, Mapping[TopicPartition, GroupOffset]]
 ReadStates = Callable[[FoundOffsets], Awaitable[States]]
@@ -74,7 +75,7 @@ async def read_groups(
         errors.add("offsets", each.errors.values())
     found = {group_id: each.found for group_id, each in offsets.found.items()}
     keys = sorted({key for each in found.values() for key in each})
-    states, logs = await gather(read_states(found), log_bounds(admin, keys))
+    states, logs = await gather(read_states(found), _log_offsets(admin, keys))
     entries = failed(ids, configs.error) if configs.error else configs.value
     errors.added("configs", entries)
     committed = [key for key in ids if reads_committed(entries.found.get(key, {}))]
@@ -98,9 +99,20 @@ async def read_groups(
     return await with_records(admin, read, before, errors, with_gaps=with_gaps)
 
 
+async def _log_offsets(
+    admin: ShareGroupAdmin, keys: Collection[TopicPartition]
+) -> tuple[LogOffsets, LogOffsets]:
+    """Return the start and end offsets of logs; one can be known without the other."""
+    starts, ends = await gather(
+        admin.list_offsets(tuple(keys), OffsetSpec.EARLIEST),
+        admin.list_offsets(tuple(keys), OffsetSpec.LATEST),
+    )
+    return starts.value, ends.value
+
+
 async def _stable_offsets(
     admin: ShareGroupAdmin, keys: Collection[TopicPartition]
-) -> Results[TopicPartition, LogOffset]:
+) -> LogOffsets:
     """Return the last stable offsets, for groups that read committed records."""
     if not keys:
         return Results({})

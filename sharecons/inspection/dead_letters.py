@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from sharecons._record import TopicPartition
 from sharecons.admin import ConfigEntry, Features, Result, ShareGroupAdmin, Topic
 from sharecons.admin.config_validation import DEAD_LETTER_PREFIX
+from sharecons.admin.log_bounds import log_bounds
 from sharecons.errors import Error
-from sharecons.group_state.gather import gather, log_bounds, outcome_of, read_each
+from sharecons.group_state.gather import gather, outcome_of, read_each
 from sharecons.inspection.diagnosis.dead_letter_checks import (
     DEAD_LETTER_CREATE,
     DeadLetterFacts,
@@ -69,7 +70,5 @@ async def count_dead_letters(
 
 async def _count(admin: ShareGroupAdmin, topic: Topic) -> int:
     keys = [TopicPartition(topic.name, number) for number in topic.partitions]
-    starts, ends = await log_bounds(admin, keys)
-    return sum(
-        (ends[key].value.offset or 0) - (starts[key].value.offset or 0) for key in keys
-    )
+    found = (await log_bounds(admin, keys)).check().found
+    return sum(end - start for start, end in found.values())

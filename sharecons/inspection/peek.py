@@ -8,14 +8,15 @@ from typing import Final
 import anyio
 
 from sharecons._record import Record, TopicPartition
-from sharecons.admin import LogOffset, OffsetSpec, Results, ShareGroupAdmin
+from sharecons.admin import OffsetSpec, ShareGroupAdmin
+from sharecons.admin.log_bounds import log_bounds
 from sharecons.errors import (
     BrokerError,
     ConfigurationError,
     Error,
     RequestTimedOutError,
 )
-from sharecons.group_state.gather import gather, log_bounds
+from sharecons.group_state.gather import gather
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 
@@ -79,15 +80,15 @@ async def peek(
     """
     known = (await admin.describe_topics(topic))[topic].value.partitions
     keys = [TopicPartition(topic, n) for n in sorted(partitions or known)]
-    logs, start_offsets = await gather(
+    read, start_offsets = await gather(
         log_bounds(admin, keys), _start_offsets(admin, keys, start, last, group_id)
     )
-    starts, ends = logs.value
+    logs = read.value
     errors: dict[TopicPartition, Error] = {}
     readings: dict[TopicPartition, _Reading] = {}
     for key in keys:
         try:
-            low, high = _bounds(starts, ends, key)
+            low, high = logs[key].value
             at = _check_start(key, start_offsets.value.get(key), low, high)
             readings[key] = _Reading(at, high, [])
         except Error as error:
@@ -138,14 +139,6 @@ async def _start_offsets(
 
 def _at_least(offset: int) -> StartOffset:
     return lambda low, high: max(low, offset)
-
-
-def _bounds(
-    starts: Results[TopicPartition, LogOffset],
-    ends: Results[TopicPartition, LogOffset],
-    key: TopicPartition,
-) -> tuple[int, int]:
-    return starts[key].value.offset or 0, ends[key].value.offset or 0
 
 
 def _check_start(

@@ -12,7 +12,7 @@ from typing import Final
 
 from sharecons._record import TopicPartition
 from sharecons.errors import Error
-from sharecons.protocol.admin.models import StateBatch
+from sharecons.protocol.admin.models import LogBounds, StateBatch
 
 __all__ = [
     "NOTHING_ABOVE",
@@ -40,14 +40,6 @@ class MissingPolicy(enum.Enum):
     """Leave the target unchanged: it starts at its position, or by its offset reset."""
     EARLIEST = "earliest"
     LATEST = "latest"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogBounds:
-    """The first offset of a log, and the next one to be written."""
-
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,12 +21,11 @@ from sharecons.errors import Error, OutdatedPlanError
 from sharecons.migration.models import (
     Direction,
     GroupPosition,
-    LogBounds,
     Migration,
     MissingPolicy,
     Move,
 )
-from sharecons.protocol.admin.models import DeliveryState, StateBatch
+from sharecons.protocol.admin.models import DeliveryState, LogBounds, StateBatch
 
 __all__ = ["changed_since", "count_offsets", "plan_move"]
 

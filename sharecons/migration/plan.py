@@ -5,11 +5,11 @@ from typing import Final
 
 from sharecons._record import TopicPartition
 from sharecons.admin import Result, Results, ShareGroupAdmin
+from sharecons.admin.log_bounds import log_bounds
 from sharecons.migration.groups import GroupPair, describe_pair
 from sharecons.migration.models import (
     Direction,
     GroupPosition,
-    LogBounds,
     Migration,
     MissingPolicy,
     Move,
@@ -18,9 +18,9 @@ from sharecons.migration.offset_migration import plan_move
 from sharecons.migration.positions import (
     Positions,
     committed_positions,
-    log_bounds,
     share_positions,
 )
+from sharecons.protocol.admin.models import LogBounds
 
 __all__ = ["plan", "target_positions"]
 

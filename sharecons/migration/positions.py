@@ -1,4 +1,4 @@
-"""Positions of share groups and consumer groups, and the bounds of logs."""
+"""Positions of share groups and consumer groups."""
 
 from collections.abc import Iterable
 
@@ -6,18 +6,17 @@ from sharecons._record import TopicPartition
 from sharecons.admin import (
     CommittedOffset,
     GroupOffset,
-    LogOffset,
     OffsetSpec,
     Result,
     Results,
     ShareGroupAdmin,
     SharePartitionState,
 )
-from sharecons.migration.models import GroupPosition, LogBounds, SettledAbove
+from sharecons.migration.models import GroupPosition, SettledAbove
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
 
-__all__ = ["Positions", "committed_positions", "log_bounds", "share_positions"]
+__all__ = ["Positions", "committed_positions", "share_positions"]
 
 Positions = Results[TopicPartition, GroupPosition | None]
 Partitions = Iterable[TopicPartition] | None
@@ -106,20 +105,3 @@ async def _ends(
 ) -> dict[TopicPartition, int]:
     found = (await admin.list_offsets(partitions, OffsetSpec.LATEST)).found
     return {key: one.offset for key, one in found.items() if one.offset is not None}
-
-
-async def log_bounds(
-    admin: ShareGroupAdmin, partitions: Iterable[TopicPartition]
-) -> Results[TopicPartition, LogBounds]:
-    """Look up the bounds of the partitions' logs."""
-    keys = tuple(partitions)
-    starts = await admin.list_offsets(keys, OffsetSpec.EARLIEST)
-    ends = await admin.list_offsets(keys, OffsetSpec.LATEST)
-    return Results({key: _log(starts[key], ends[key]) for key in keys})
-
-
-def _log(start: Result[LogOffset], end: Result[LogOffset]) -> Result[LogBounds]:
-    error = start.error or end.error
-    if error is not None:
-        return Result(error=error)
-    return Result(LogBounds(start=start.value.offset or 0, end=end.value.offset or 0))

@@ -1,16 +1,16 @@
-"""Reads the group's offsets and lag, and the first and last offsets of topics."""
+"""Reads the group's offsets and lag."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sharecons._record import TopicPartition
 from sharecons.admin.client import ShareGroupAdmin
 from sharecons.errors import Error
 from sharecons.log import get_logger
-from sharecons.protocol.admin.models import GroupOffset, OffsetSpec
+from sharecons.protocol.admin.models import GroupOffset
 from sharecons.spark.ledger import Ledger
 
-__all__ = ["GroupLag", "read_group_lag", "read_log_bounds"]
+__all__ = ["GroupLag", "read_group_lag"]
 
 _log = get_logger(__name__)
 
@@ -68,27 +68,3 @@ async def read_group_lag(
         _log.debug("group offsets unavailable", group=group_id, reason=str(error))
         return GroupLag()
     return GroupLag(offsets=listed.found, topic_ids=topic_ids, ledger_end=ledger_end)
-
-
-async def read_log_bounds(
-    admin: ShareGroupAdmin, partitions: Iterable[TopicPartition]
-) -> Mapping[TopicPartition, tuple[int, int]]:
-    """Return the first and the next offset of each partition's log.
-
-    Partitions whose leaders do not respond in time are left out.
-
-    Raises:
-        Error: no broker can be reached.
-    """
-    requested = tuple(partitions)
-    if not requested:
-        return {}
-    first = (await admin.list_offsets(requested, OffsetSpec.EARLIEST)).found
-    # Without the others: waiting for their leaders a second time would take too long.
-    last = (await admin.list_offsets(list(first), OffsetSpec.LATEST)).found
-    bounds: dict[TopicPartition, tuple[int, int]] = {}
-    for partition in last:
-        begin, end = first[partition].offset, last[partition].offset
-        if begin is not None and end is not None:
-            bounds[partition] = (begin, end)
-    return bounds

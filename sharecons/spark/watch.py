@@ -14,12 +14,13 @@ from uuid import UUID
 import anyio
 
 from sharecons.admin.client import ShareGroupAdmin
+from sharecons.admin.log_bounds import log_bounds
 from sharecons.errors import AuthorizationError, ConnectionFailedError, Error
 from sharecons.log import get_logger
 from sharecons.protocol.partitions import TopicId
 from sharecons.spark.acquirer import MemberConfig
 from sharecons.spark.errors import LedgerMismatchError, TopicMissingError
-from sharecons.spark.group_lag import GroupLag, read_group_lag, read_log_bounds
+from sharecons.spark.group_lag import GroupLag, read_group_lag
 from sharecons.spark.ledger import Ledger, describe_ranges
 from sharecons.spark.planning import AvailableNowTarget
 from sharecons.spark.topics import DescribedTopics, TopicWatch
@@ -95,7 +96,7 @@ class GroupWatch:
         before = dict(self._ledger.topics)
         self._ledger.check_topics(topics.ids, allow_recreated=self._allow_topic_loss)
         self.report_recreated(before)
-        bounds = await read_log_bounds(self._admin, topics.with_leader)
+        bounds = (await log_bounds(self._admin, topics.with_leader)).found
         self.group_lag = await self._read_group_lag()
         self.target = AvailableNowTarget(
             bounds,
@@ -156,7 +157,7 @@ class GroupWatch:
             with self._changed:
                 self.target.retain_topics(topics.ids)
                 unknown = self.target.unknown_partitions(topics.with_leader)
-            bounds = await read_log_bounds(self._admin, unknown)
+            bounds = (await log_bounds(self._admin, unknown)).found
             if bounds:
                 # The first one can be of a topic that was replaced since.
                 group_lag = await self._read_group_lag()

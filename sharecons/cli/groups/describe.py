@@ -6,11 +6,11 @@ from typing import Final
 from sharecons._record import TopicPartition
 from sharecons.admin import (
     GroupOffset,
-    OffsetSpec,
     Results,
     ShareGroup,
     ShareGroupAdmin,
 )
+from sharecons.admin.log_bounds import log_bounds
 from sharecons.cli.exit_codes import ExitCode
 from sharecons.cli.groups import rows
 from sharecons.cli.groups.output import finish, group_ids, note_groups_without
@@ -68,14 +68,12 @@ async def _lags_without_start(
     keys = {key for group in from_start for key in keys_of[group]}
     if not keys:
         return {}
-    starts = (await admin.list_offsets(keys, OffsetSpec.EARLIEST)).found
-    ends = (await admin.list_offsets(keys, OffsetSpec.LATEST)).found
+    bounds = (await log_bounds(admin, keys)).found
     return {
-        (group, key): size
+        (group, key): bounds[key].end - bounds[key].start
         for group in from_start
         for key in keys_of[group]
-        if key in starts and key in ends
-        if (size := (ends[key].offset or 0) - (starts[key].offset or 0))
+        if key in bounds and bounds[key].end > bounds[key].start
     }
 
 

@@ -7,7 +7,7 @@ Rule 2: independent of the wire format and of the requests.
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from sharecons._record import TopicPartition
 from sharecons.errors import ConfigurationError, Error
@@ -29,6 +29,7 @@ __all__ = [
     "GroupListing",
     "GroupOffset",
     "ListedGroup",
+    "LogBounds",
     "LogOffset",
     "NewTopic",
     "OffsetSpec",
@@ -155,6 +156,13 @@ class GroupOffset:
     start_offset: int | None
     leader_epoch: int | None
     lag: int | None
+
+
+class LogBounds(NamedTuple):
+    """The first offset of a log, and the next one to be written."""
+
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
