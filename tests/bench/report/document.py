@@ -100,22 +100,22 @@ class Section(NamedTuple):
 
     Attributes:
         title: its heading.
-        whats: the measurements that it shows.
+        measured: the measurements that it shows.
         text: its first paragraph; `{pause}` is the pause of the first measurement.
         tables: yields the rest from the valid measurements.
         pictures: names of files, between the heading and the text.
     """
 
     title: str
-    whats: Sequence[str]
+    measured: Sequence[str]
     text: str
     tables: Callable[[Measurements], Lines]
     pictures: Sequence[str] = ()
 
     def lines(self, measurements: Measurements, pictures: Sequence[str]) -> Lines:
         """Yield the section, or nothing if nothing was measured."""
-        found = [each for what in self.whats for each in select(measurements, what)]
-        if "slow" in self.whats:
+        found = [each for what in self.measured for each in select(measurements, what)]
+        if "slow" in self.measured:
             found = [each for each in found if each["samples"]]
         if not found:
             return
