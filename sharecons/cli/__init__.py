@@ -64,11 +64,11 @@ class Parser(argparse.ArgumentParser):
         if prepare is not None:
             prepare(self)
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> tuple[Any, list[str]]:
         """Reject unknown options here: the parent would point to its own help."""
         self.add_prepared()
-        self._given = list(args or ())
-        found, unknown = super().parse_known_args(args, namespace)
+        self._given = list(args[0] if args and args[0] else ())
+        found, unknown = super().parse_known_args(*args, **kwargs)
         if unknown:
             hint = self._similar_option(unknown)
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")

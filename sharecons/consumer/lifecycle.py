@@ -20,11 +20,11 @@ __all__ = ["Lifecycle"]
 class Lifecycle(SourceHealth, ABC):
     """`async with`, `start`, `stop` and `aclose` of a consumer."""
 
-    # Not a `RecordSource`: loops read the leases in its buffer, so that a record costs
-    # no call, no await and no lookup.
-    _source: ShareSource
-
-    def __init__(self) -> None:
+    def __init__(self, source: ShareSource) -> None:
+        super().__init__(source)
+        # Not a `RecordSource`: loops read the leases in its buffer, so that a record
+        # costs no call, no await and no lookup.
+        self._source = source
         self._entered_by: object = None
         self._handle_signals = False
         self._signals = ExitStack()

@@ -89,21 +89,19 @@ class ShareConsumer(Acknowledging, Pausing, Generic[KeyT, ValueT]):
         handle_signals: bool = False,
         **options: Unpack[MemberOptions],
     ) -> None:
-        super().__init__()
         validation.check_choice("acknowledgement", acknowledgement, validation.MODES)
         validation.check_bool("handle_signals", handle_signals)
         settings = MemberSettings.of("ShareConsumer", group_id, **options)
         check_callback("on_acknowledged", on_acknowledged)
         self._readers = Readers(lambda: self._source.check_caller(), group_id)
-        self._source = ShareSource(
-            SourceOptions(
-                settings=settings,
-                topics=validation.check_topics(topics),
-                start_tasks=self._start_tasks,
-                on_acknowledged=on_acknowledged,
-                listener=self._readers,
-            )
+        source_options = SourceOptions(
+            settings=settings,
+            topics=validation.check_topics(topics),
+            start_tasks=self._start_tasks,
+            on_acknowledged=on_acknowledged,
+            listener=self._readers,
         )
+        super().__init__(ShareSource(source_options))
         self._acknowledgement = acknowledgement
         self._deserializers = Deserializers(key_deserializer, value_deserializer)
         self._handle_signals = handle_signals

@@ -91,7 +91,7 @@ def group_state_of(
     """
     described, configs = read.groups[group_id], read.configs[group_id]
     listed = read.offsets[group_id]
-    unread = {
+    unread: Unreads = {
         **_unread("groups", described),
         **_unread("configs", configs),
         **_unread("offsets", listed),

@@ -1,7 +1,7 @@
 """Concurrent requests, each with its own result or error."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 
@@ -18,7 +18,7 @@ B = TypeVar("B")
 K = TypeVar("K")
 
 
-def failed(keys: Iterable[K], error: Error) -> Results[K, A]:
+def failed(keys: Iterable[K], error: Error) -> Results[K, Any]:
     """Return the same error for each key."""
     return Results({key: Result(error=error) for key in keys})
 

@@ -242,7 +242,7 @@ def _partition(now: PartitionState, before: PartitionState | None) -> PartitionS
 
 def _merged(now: S, before: S, fields: Mapping[Source, tuple[str, ...]]) -> S:
     """Return `now`, with the values and times of `before` for each unread source."""
-    unread = {
+    unread: Mapping[Source, Unread] = {
         source: each._replace(at=before.read_at(source))
         for source, each in now.unread.items()
     }

@@ -21,7 +21,7 @@ class Errors:
         self._errors: list[tuple[Source, Error]] = []
 
     def add(self, source: Source, errors: Iterable[Error]) -> None:
-        self._errors += ((source, error) for error in errors)
+        self._errors.extend((source, error) for error in errors)
 
     def added(self, source: Source, results: Results[K, V]) -> Results[K, V]:
         """Return the results, and add their errors."""

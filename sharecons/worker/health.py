@@ -19,9 +19,8 @@ __all__ = ["WorkerHealth"]
 class WorkerHealth(SourceHealth, ABC):
     """Shows the state of a worker in its group, and pauses topics."""
 
-    _source: RecordSource
-
     def __init__(self, source: RecordSource, policy: HealthPolicy) -> None:
+        super().__init__(source)
         self._source = source
         self._source_run = SourceRun(source)
         self._conditions = WorkerConditions(source, policy)

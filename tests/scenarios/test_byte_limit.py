@@ -19,7 +19,7 @@ def admin(any_admin: AnyAdmin) -> AnyAdmin:
     return any_admin
 
 
-SMALL: Final = 6_000
+SMALL: Final = 20_000
 LARGE: Final = 200
 MAX_BYTES: Final = 8 << 20  # the default
 
@@ -37,9 +37,9 @@ async def test_records_of_different_sizes_and_released_ones_are_received(
     """Records of 100 bytes are followed by records of 20 KiB in another partition."""
     queue = Queue(admin, partitions=2)
     queue.produce([b"x" * 100] * SMALL, partition=0)
-    queue.produce([b"x" * 20_480] * LARGE, partition=1)
     network = WatchedNetwork(admin.network)
     accepted: Counter[tuple[int, int]] = Counter()
+    has_large = False
 
     with anyio.fail_after(60):
         async with queue.consumer(network=network) as consumer:
@@ -48,6 +48,10 @@ async def test_records_of_different_sizes_and_released_ones_are_received(
                     record.release()
                 else:
                     accepted[record.partition, record.offset] += 1
+                if len(accepted) == SMALL // 2 and not has_large:
+                    # Not before: fetches request few bytes for small records.
+                    queue.produce([b"x" * 20_480] * LARGE, partition=1)
+                    has_large = True
                 if len(accepted) == SMALL + LARGE:
                     break
 
