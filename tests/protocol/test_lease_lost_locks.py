@@ -118,10 +118,10 @@ def test_implicit_acknowledgement_after_the_locks_were_lost_is_reported_once():
     take_runs(lease)
     lose_locks(lease)
 
-    lease.acknowledge_implicitly(0, 5, REJECT)
-    lease.acknowledge_implicitly(0, 5, REJECT)
+    was_open = [lease.acknowledge_implicitly(0, 5, REJECT) for _ in range(2)]
 
     assert [Run(0, 1, REJECT), Run(3, 4, REJECT)] == owner.late_acks
+    assert [False, False] == was_open
 
 
 @pytest.mark.parametrize("state", ["unsent", "sent"])

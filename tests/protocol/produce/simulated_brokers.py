@@ -44,6 +44,7 @@ class SimulatedBrokers:
         leaders: nodes by partition.
         errors: codes to return instead of appending, by partition.
         max_records: larger batches are too large.
+        left_out: partitions that responses do not have.
     """
 
     logs: dict[TopicPartition, list[bytes]] = field(default_factory=dict)
@@ -51,6 +52,7 @@ class SimulatedBrokers:
     errors: dict[TopicPartition, int] = field(default_factory=dict)
     topic_errors: dict[str, int] = field(default_factory=dict)
     max_records: int = 1 << 30
+    left_out: set[TopicPartition] = field(default_factory=set)
     requests: list[NodeRequest] = field(default_factory=list)
     _states: dict[tuple[int, TopicPartition], ProducerState] = field(
         default_factory=dict
@@ -91,6 +93,7 @@ class SimulatedBrokers:
                     partitions={
                         where: self._append(request.node_id, where, batch)
                         for where, batch in batches.items()
+                        if where not in self.left_out
                     },
                     throttle=0.0,
                 )

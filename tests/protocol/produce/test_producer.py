@@ -297,6 +297,23 @@ def test_unknown_producer_requests_a_new_id(code: Code) -> None:
     assert 2 == len(ids)
 
 
+def test_partition_that_a_response_leaves_out_delays_no_other() -> None:
+    harness = Harness(partitions=3)
+    harness.brokers.leaders = dict.fromkeys(harness.brokers.leaders, 0)
+    harness.brokers.left_out.add(P0)
+    for partition in range(3):
+        harness.add(b"%d" % partition, partition=partition)
+
+    while not harness.produce_requests():
+        harness.step()
+    first = [value for value, _ in harness.outcomes()]
+    harness.brokers.left_out.clear()
+    harness.run()
+
+    assert [b"1", b"2"] == first
+    assert [b"0"] == [value for value, _ in harness.outcomes()]
+
+
 def test_too_large_batch_is_split() -> None:
     harness = Harness()
     harness.brokers.max_records = 3
