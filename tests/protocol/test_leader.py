@@ -122,6 +122,16 @@ def test_lease_of_a_topic_with_an_unknown_name_is_delivered():
     ]
 
 
+def test_leader_has_one_request_in_flight():
+    harness = LeaderHarness(P0, P1)
+
+    request = harness.next_fetch()
+
+    assert harness.leader.next_request(harness.now) is None
+    harness.respond(request, fetch_response())
+    assert harness.next_request() is not None
+
+
 @pytest.mark.parametrize(
     "responses",
     [

@@ -147,7 +147,8 @@ def test_fatal_error_finishes_the_leader(code: int):
     assert harness.leader.finished
     assert harness.next_request() is None
     assert math.inf == harness.leader.next_deadline(harness.now)
-    assert [Code(code).name] == harness.errors
+    (result,) = harness.result_log.results
+    assert (Code(code).name, "a message") == (result.error.name, result.error.message)
 
 
 @pytest.mark.parametrize(
