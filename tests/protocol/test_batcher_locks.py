@@ -243,6 +243,18 @@ def test_late_acknowledgement_of_a_record_acquired_again_is_not_sent():
     assert {P0: accepted(0)} == harness.exchange(now=31.0)
 
 
+def test_record_that_is_still_locked_hides_no_record_that_was_acquired_again():
+    harness = BatcherHarness()
+    harness.add_lease(5, deadline=60.0).acknowledge(5, ACCEPT)
+    harness.add_lease(0, deadline=30.0).acknowledge(0, ACCEPT)
+    harness.add_lease(0, deadline=90.0, delivery_count=2)
+
+    sent = harness.exchange(now=30.0)
+
+    assert {P0: accepted(5)} == sent
+    assert (0, 0, ACCEPT, "INVALID_RECORD_STATE") in harness.results
+
+
 def test_late_acknowledgement_of_another_partition_is_sent():
     harness = BatcherHarness()
     harness.add_lease(0, deadline=30.0).acknowledge(0, ACCEPT)
