@@ -204,6 +204,20 @@ def test_assigned_partitions_are_grouped_by_leader():
     } == metadata.leaders()
 
 
+def test_partitions_of_another_topic_hide_no_leader():
+    """The assignment has the former topics until the coordinator replaces it."""
+    numbers = range(20)
+    metadata = metadata_with(*[(1, 5) for _ in numbers])
+    former = topic(*[(2, 1) for _ in numbers], name="former", topic_id=OTHER_ID)
+    mine = {SharePartition(TOPIC_ID, n) for n in numbers}
+    others = {SharePartition(OTHER_ID, n) for n in numbers}
+
+    metadata.set_assignment(frozenset(mine | others), now=1.0)
+    exchange(metadata, described(topic(*[(1, 5) for _ in numbers]), former), now=1.0)
+
+    assert {1: frozenset(mine)} == metadata.leaders()
+
+
 def test_metadata_is_requested_for_a_partition_whose_leader_is_no_known_broker():
     metadata = metadata_with((7, 5))
 
