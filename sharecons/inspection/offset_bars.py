@@ -26,6 +26,7 @@ __all__ = [
     "OffsetBar",
     "StatusStyle",
     "cells_of",
+    "has_one_delivery_left",
     "has_signs",
     "offset_bars_of",
     "sign_of",
@@ -140,15 +141,22 @@ def sign_of(offset_range: OffsetRange, unicode: bool) -> str:
 
 def style_of(offset_range: OffsetRange, delivery_limit: int | None) -> str:
     """Return the colour of a range, which shows whether it has one delivery left."""
+    if has_one_delivery_left(offset_range, delivery_limit):
+        return _LAST_DELIVERY
+    return STYLES[offset_range.status].colour
+
+
+def has_one_delivery_left(
+    offset_range: OffsetRange, delivery_limit: int | None
+) -> bool:
+    """Return True if the next release or expired lock archives the range."""
     count = offset_range.delivery_count
-    if (
+    return (
         offset_range.status is OffsetStatus.OPEN
         and delivery_limit is not None
         and count is not None
         and count >= delivery_limit - 1
-    ):
-        return _LAST_DELIVERY
-    return STYLES[offset_range.status].colour
+    )
 
 
 def has_signs(encoding: str) -> bool:

@@ -17,7 +17,6 @@ from rich.text import Text
 from sharecons.group_state.offset_states import OffsetRange, OffsetStatus
 from sharecons.inspection.inspect import GroupInspection
 from sharecons.inspection.offset_bars import (
-    STYLES,
     WINDOW_END,
     OffsetBar,
     cells_of,
@@ -26,10 +25,12 @@ from sharecons.inspection.offset_bars import (
     style_of,
 )
 from sharecons.inspection.partition_rows import (
+    RANGE_HEADINGS,
+    TEXTS,
     Column,
     columns_of,
-    numbers_of,
-    oldest_of,
+    ranges_of,
+    texts_of,
 )
 
 __all__ = ["draw_partitions", "draw_ranges"]
@@ -94,35 +95,19 @@ def draw_partitions(
 def draw_ranges(group: GroupInspection, escaped: Escape) -> RenderResult:
     """Yield a table of the ranges of offsets with the same status."""
     table = _empty_table()
-    for heading in ("TOPIC", "PARTITION", "FIRST", "LAST", "OFFSETS"):
-        _add_column(table, heading, align_right=heading != "TOPIC")
-    _add_column(table, "STATUS", align_right=False)
-    _add_column(table, "DELIVERIES", align_right=True)
-    for key, partition in group.partitions.found.items():
-        for each in partition.ranges:
-            offsets = (key.partition, each.first_offset, each.last_offset, each.count)
-            count = each.delivery_count
-            table.add_row(
-                Text(escaped(key.topic)),
-                *map(str, offsets),
-                Text(
-                    STYLES[each.status].label,
-                    style_of(each, group.facts.delivery_limit),
-                ),
-                "-" if count is None else str(count),
-            )
+    for heading in RANGE_HEADINGS:
+        _add_column(table, heading)
+    for each, texts in ranges_of(group, escaped):
+        cells = [Text(text) for text in texts]
+        style = style_of(each, group.facts.delivery_limit)
+        cells[RANGE_HEADINGS.index("STATUS")].stylize(style)
+        table.add_row(*cells)
     yield table
 
 
 def _row(bar: OffsetBar, columns: Sequence[Column], at: float, escaped: Escape) -> _Row:
-    numbers = numbers_of(bar.key, bar.partition)
-    cells = {column.heading: escaped(_cell(numbers[column.name])) for column in columns}
-    cells["OLDEST"] = oldest_of(bar.partition, at)
+    cells = texts_of(bar.key, bar.partition, columns, at, escaped)
     return _Row(cells["TOPIC"], cells, bar)
-
-
-def _cell(value: str | int | None) -> str:
-    return "-" if value is None else str(value)
 
 
 def _total_width(rows: Sequence[_Row], headings: Sequence[str]) -> int:
@@ -138,8 +123,8 @@ def _table(
 ) -> Table:
     table = _empty_table()
     for heading in headings:
-        _add_column(table, heading, align_right=heading not in ("TOPIC", "OLDEST"))
-    _add_column(table, "OFFSETS", align_right=False)
+        _add_column(table, heading)
+    _add_column(table, "OFFSETS", is_text=True)
     for row in rows:
         cells = (Text(row.cells[heading]) for heading in headings)
         table.add_row(*cells, draw_bar(row.bar, bar_width))
@@ -163,10 +148,10 @@ def _empty_table() -> Table:
     return Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
 
 
-def _add_column(table: Table, heading: str, *, align_right: bool) -> None:
+def _add_column(table: Table, heading: str, *, is_text: bool = False) -> None:
     table.add_column(
         heading,
-        justify="right" if align_right else "left",
+        justify="left" if is_text or heading in TEXTS else "right",
         no_wrap=True,
         header_style="bold",
     )

@@ -10,7 +10,7 @@ each finding. `partition_table` fits the bars to the width. A screen has a heigh
 picture counts the partitions that do not fit, and cuts off long lines.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,6 +28,7 @@ from sharecons.inspection.inspect import GroupInspection
 from sharecons.inspection.offset_bars import (
     STYLES,
     WINDOW_END,
+    OffsetBar,
     StatusStyle,
     has_signs,
     offset_bars_of,
@@ -35,7 +36,14 @@ from sharecons.inspection.offset_bars import (
 from sharecons.inspection.partition_rows import statuses_of
 from sharecons.inspection.partition_table import draw_partitions, draw_ranges
 
-__all__ = ["GroupPicture", "heading_of", "remarks_of"]
+__all__ = [
+    "GroupPicture",
+    "heading_of",
+    "remarks_of",
+    "scale_of",
+    "styles_of",
+    "unread_of",
+]
 
 INDENT: Final = 4
 """Characters before the second and later lines of a wrapped text."""
@@ -122,17 +130,10 @@ class GroupPicture:
     def _legend(self) -> RenderResult:
         """Yield the signs and the scale of the bars."""
         bars = offset_bars_of(self.group)
-        styles = [STYLES[each] for each in statuses_of(self.group)]
-        if any(bar.limit is not None and bar.limit < 1 for bar in bars):
-            styles.append(WINDOW_END)
-        yield Columns([self._sign(each) for each in styles], padding=(0, 3))
-        span = bars[0].span
-        width = "1 offset" if span == 1 else f"{span:,} offsets"
-        yield Text(
-            f"a bar is {width} wide; a digit is the delivery count of an open offset; "
-            "a character for several offsets shows the offset that blocks the others; "
-            "which offsets before START were archived is no longer stored"
+        yield Columns(
+            [self._sign(each) for each in styles_of(self.group, bars)], padding=(0, 3)
         )
+        yield Text(scale_of(bars))
 
     def _sign(self, style: StatusStyle) -> Text:
         sign = style.sign if has_signs(self.encoding) else style.plain
@@ -149,7 +150,7 @@ class GroupPicture:
             for subject, severity, text in remarks_of(self.group)
         ]
         if self.with_errors:
-            texts += [Text(self._escaped(each)) for each in _errors_of(self.group)]
+            texts += [Text(self._escaped(each)) for each in unread_of(self.group)]
         return texts if self.height is None else texts[: self.height // 3]
 
     def _wrapped(
@@ -183,6 +184,25 @@ def heading_of(group: GroupInspection) -> str:
         parts.append(f"lock duration: {format_duration(facts.lock_duration)}")
     parts.append(f"source: {_SOURCES[group.source]}")
     return "; ".join(parts)
+
+
+def styles_of(group: GroupInspection, bars: Sequence[OffsetBar]) -> list[StatusStyle]:
+    """Return what the legend of the bars explains."""
+    styles = [STYLES[each] for each in statuses_of(group)]
+    if any(bar.limit is not None and bar.limit < 1 for bar in bars):
+        styles.append(WINDOW_END)
+    return styles
+
+
+def scale_of(bars: Sequence[OffsetBar]) -> str:
+    """Return the sentence below the legend of the bars."""
+    span = bars[0].span
+    width = "1 offset" if span == 1 else f"{span:,} offsets"
+    return (
+        f"a bar is {width} wide; a digit is the delivery count of an open offset; "
+        "a character for several offsets shows the offset that blocks the others; "
+        "which offsets before START were archived is no longer stored"
+    )
 
 
 def remarks_of(group: GroupInspection) -> list[tuple[str, Severity, str]]:
@@ -224,7 +244,8 @@ def _subject(topic: str, partition: int, others: int) -> str:
     return f"{name} and {others} more partitions" if others else name
 
 
-def _errors_of(group: GroupInspection) -> Iterator[str]:
+def unread_of(group: GroupInspection) -> Iterator[str]:
+    """Yield a text for each value that could not be read."""
     for key, error in group.partitions.errors.items():
         yield f"{key.topic}-{key.partition}: not readable: {error}"
     for error in group.unread:

@@ -27,6 +27,7 @@ from sharecons.inspection import (
     PartitionState,
     StateSource,
 )
+from sharecons.inspection.bar_svg import STYLE, bar_svg, describe
 from sharecons.inspection.diagnosis.findings import findings_of
 from sharecons.inspection.offset_bars import (
     cells_of,
@@ -35,7 +36,7 @@ from sharecons.inspection.offset_bars import (
     style_of,
 )
 from sharecons.inspection.picture import GroupPicture
-from sharecons.inspection.picture_files import DARK, LIGHT, html_page, svg_picture
+from sharecons.inspection.picture_files import html_page, svg_picture
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = DeliveryState
 NOW = 1_795_000_000.0
@@ -279,27 +280,50 @@ def test_svg_is_xml():
     assert "Share group <billing> & co" == title.text
 
 
-def test_page_has_all_its_styles_in_light_and_dark():
-    text = html_page(group(STALLED, LONG, FRESH, inside(0, (0, 3, ARCHIVED, 5), end=9)))
-    light, dark = text.split("@media (prefers-color-scheme: dark)")
-
-    used = set(re.findall(r'class="(r\d+)"', dark))
-    rules = [
-        re.findall(r"^\.(r\d+) {(.*)}", styles, re.MULTILINE)
-        for styles in (light, dark)
-    ]
-    assert used <= {name for name, _ in rules[0]}
-    # The classes of both have the same order, so they are the same styles.
-    weights = [[(name, "bold" in rule) for name, rule in each] for each in rules]
-    assert weights[0] == weights[1]
+LIGHT, DARK = (
+    dict(re.findall(r"--([a-z]+): (#[0-9a-f]+);", each))
+    for each in STYLE.split("@media")
+)
 
 
-@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_each_colour_is_light_and_dark():
+    used = set(re.findall(r"var\(--([a-z]+)\)", STYLE))
+
+    assert used <= LIGHT.keys()
+    assert LIGHT.keys() == DARK.keys()
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 def test_colours_have_enough_contrast(theme):
-    # Red, blue, magenta, cyan.
-    colours = [theme.foreground_color, *(theme.ansi_colors[n] for n in (1, 4, 5, 6))]
+    for name in ("ink", "quiet", "acknowledged", "archiving", "open", "last"):
+        assert contrast(theme[name], theme["paper"]) >= 4.5, name
+    for name in ("archived", "above"):
+        assert contrast(theme[name], theme["track"]) >= 3, name
 
-    assert all(contrast(each, theme.background_color) >= 4.5 for each in colours)
+
+def test_bar_is_described_in_words():
+    (bar,) = offset_bars_of(group(inside(7, (8, 9, AVAILABLE, 4), end=20)))
+
+    assert describe(bar) == (
+        "orders-0, offsets 7 to 19: 3 available or locked, 10 above, 2 delivered 4 times"
+    )
+
+
+def test_bar_of_thousands_of_ranges_is_small():
+    batches = [(n, n, ACKNOWLEDGED, 1) for n in range(1, 2000, 2)]
+    (bar,) = offset_bars_of(group(inside(0, *batches, end=2000)))
+
+    assert len(bar_svg(bar, 5)) < 1500
+
+
+def test_last_delivery_differs_from_others():
+    (bar,) = offset_bars_of(
+        group(inside(0, (0, 0, AVAILABLE, 4), (1, 1, AVAILABLE, 3), end=2))
+    )
+
+    assert "bar-last" in bar_svg(bar, 5)
+    assert "bar-open" in bar_svg(bar, 5)
+    assert "bar-last" not in bar_svg(bar, None)
 
 
 def contrast(one, other):
@@ -309,7 +333,10 @@ def contrast(one, other):
 
 
 def luminance(colour):
-    parts = (part / 255 for part in colour)
+    digits = (
+        colour[1:] if len(colour) == 7 else "".join(2 * each for each in colour[1:])
+    )
+    parts = (part / 255 for part in bytes.fromhex(digits))
     red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
         for part in parts
