@@ -30,6 +30,7 @@ from sharecons.protocol.codes import Code
 __all__ = [
     "GroupInspection",
     "inspect_group",
+    "inspection_of",
 ]
 
 
@@ -114,33 +115,68 @@ async def inspect_group(
         raise fresh(unlisted.error)
     for each in errors.of("records"):
         raise fresh(each)
-    facts = group_facts(group, state.configs)
     dead_letters = await count_dead_letters(admin, state.configs or {})
     at = time.time()
     seen = _partitions(state, group_id, chosen, names)
     is_first = before is None and source is StateSource.AUTO
     if is_first and used == [StateSource.COORDINATOR]:
-        seen = await _with_times(admin, group_id, seen, facts, at)
+        seen = await _with_times(
+            admin, group_id, seen, group_facts(group, state.configs), at
+        )
+    found = inspection_of(
+        state,
+        seen,
+        at=at,
+        source=used[0],
+        is_first=before is None,
+        unread=(*errors.of("configs"), *errors.of("topics")),
+    )
+    return replace(found, dead_letters=dead_letters)
+
+
+def inspection_of(
+    state: GroupState,
+    partitions: Results[TopicPartition, PartitionState] | None = None,
+    *,
+    at: float,
+    source: StateSource = StateSource.COORDINATOR,
+    is_first: bool = False,
+    unread: Iterable[Error] | None = None,
+) -> GroupInspection:
+    """Return the inspection of a group whose state was read.
+
+    Args:
+        partitions: None means all of the group.
+        at: the time of the findings, in seconds since the epoch.
+        is_first: no state was read before, so how long one is unchanged is only known
+            if it has the time when it was written.
+        unread: errors of reading configs and topics; None means those of the state.
+    """
+    assert state.group is not None, "described"
+    facts = group_facts(state.group, state.configs)
+    seen = _all_partitions(state) if partitions is None else partitions
+    subscribers = subscribers_of(state.group)
 
     def unchanged_for(one: PartitionState) -> float | None:
-        is_known = before is not None or one.last_written is not None
+        is_known = not is_first or one.last_written is not None
         since = one.unchanged_since
         return at - since if is_known and since is not None else None
 
+    if unread is None:
+        unread = (each.error for each in state.unread.values())
     return GroupInspection(
-        group=group,
+        group=state.group,
         facts=facts,
-        source=used[0],
+        source=source,
         at=at,
         partitions=seen,
         findings={
             key: findings_of(each, facts, now=at, unchanged_for=unchanged_for(each))
             for key, each in seen.found.items()
         },
-        unread=(*errors.of("configs"), *errors.of("topics")),
-        dead_letters=dead_letters,
+        unread=tuple(unread),
         missing_topics={
-            name: missing_topic_finding(subscribers_of(group)[name])
+            name: missing_topic_finding(subscribers.get(name, 0))
             for name, is_missing in state.missing_topics.items()
             if is_missing
         },
@@ -167,12 +203,20 @@ def _partitions(
         one = state.partitions.get(key)
         if one is None:
             return Result(error=_unknown_partition_error(group_id, key))
-        for source in ("offsets", "states"):
-            if source in one.unread:
-                return Result(error=one.unread[source].error)
-        return Result(one)
+        return _result(one)
 
     return Results({key: result(key) for key in keys})
+
+
+def _all_partitions(state: GroupState) -> Results[TopicPartition, PartitionState]:
+    return Results({key: _result(one) for key, one in sorted(state.partitions.items())})
+
+
+def _result(one: PartitionState) -> Result[PartitionState]:
+    for source in ("offsets", "states"):
+        if source in one.unread:
+            return Result(error=one.unread[source].error)
+    return Result(one)
 
 
 def _unknown_partition_error(group_id: str, key: TopicPartition) -> Error:
