@@ -103,8 +103,9 @@ async def _serve(
     from sharecons.exporter.collector import Collector
     from sharecons.exporter.ledgers import Ledgers
     from sharecons.exporter.metrics import Level, Metrics
-    from sharecons.exporter.reachability import Reachability
-    from sharecons.exporter.server import collect_repeatedly, serve_metrics
+    from sharecons.exporter.server import serve_metrics
+    from sharecons.group_state.polling import collect_repeatedly
+    from sharecons.group_state.reachability import Reachability
 
     metrics = Metrics(Level[options.level.upper()])
     limit = max(options.interval, settings.timeout)
@@ -124,7 +125,7 @@ async def _serve(
                     serve_metrics(metrics, options.host, options.port)
                 )
             except (OSError, UnicodeError) as error:
-                where = _address(options.host, options.port)
+                where = output.address(options.host, options.port)
                 reason = getattr(error, "strerror", None) or error
                 write_errors(PROGRAM, [f"cannot listen on {where}: {reason}"])
                 return ExitCode.FAILED
@@ -145,12 +146,8 @@ async def _serve(
 
 
 def _write_address(host: str, port: int) -> None:
-    output.write_line(f"metrics: http://{_address(host, port)}/metrics")
+    output.write_line(f"metrics: http://{output.address(host, port)}/metrics")
     output.flush()
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _write_error(line: str) -> None:

@@ -16,6 +16,7 @@ from sharecons.escaping import Json, escape, json_text
 
 __all__ = [
     "OutputError",
+    "address",
     "encoding",
     "flush",
     "rich_stdout",
@@ -35,6 +36,11 @@ INTERRUPTED: Final = 128 + 2
 
 class OutputError(Exception):
     """Standard output cannot be written; `__cause__` is the reason."""
+
+
+def address(host: str, port: int) -> str:
+    """Return a host and port as they are in a URL."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def encoding() -> str:

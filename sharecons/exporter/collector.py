@@ -1,14 +1,13 @@
 """The exporter's collector: all groups of a cluster, and the ledgers of queries."""
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import final
 
 from sharecons.admin import ShareGroupAdmin
 from sharecons.errors import Error
 from sharecons.exporter.ledgers import Ledgers
-from sharecons.exporter.snapshot import Snapshot
+from sharecons.exporter.snapshot import Snapshot, snapshot_of
 from sharecons.group_state.collector import GroupCollector
 from sharecons.spark.backlog import LedgerBacklog
 
@@ -50,15 +49,8 @@ class Collector:
             # After the lag: a record that a query acquires meanwhile counts twice.
             # In the other order it would count nowhere.
             backlogs, others = await self._ledgers.read()
-        counts = Counter(read.error_counts)
-        counts["ledgers"] += len(others)
-        texts = (*read.error_messages, *map(str, others))
-        return Snapshot(
-            at=time.time(),
-            duration=time.monotonic() - began,
-            groups=read.groups,
-            ledgers=backlogs,
-            error_counts=+counts,
-            error_messages=tuple(dict.fromkeys(texts)),
-            reached=read.reached,
-        )
+        return snapshot_of(read, backlogs, others, time.monotonic() - began)
+
+    def unreachable(self, error: Error) -> Snapshot:
+        """Return a snapshot without groups, for a cluster that does not respond."""
+        return snapshot_of(self._groups.unreachable(error))

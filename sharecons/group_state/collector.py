@@ -93,6 +93,17 @@ class GroupCollector:
             reached=reached,
         )
 
+    def unreachable(self, error: Error) -> CollectedGroups:
+        """Return a collection without groups; `latest` keeps its values."""
+        self.latest = with_earlier_values({}, self.latest, error)
+        return CollectedGroups(
+            at=time.time(),
+            duration=0.0,
+            error_counts={"cluster": 1},
+            error_messages=(str(error),),
+            reached=False,
+        )
+
     async def _groups(self, errors: Errors) -> dict[str, GroupState]:
         listing = await self._admin.list_groups()
         errors.add("groups", listing.errors.values())

@@ -154,6 +154,13 @@ class PartitionState:
         """Return when the values of a source were read; None if never."""
         return self.unread[source].at if source in self.unread else self.at
 
+    @property
+    def oldest_reading(self) -> float | None:
+        """When the oldest values were read; None if some were never read."""
+        times = [each.at for each in self.unread.values()]
+        known = [at for at in times if at is not None]
+        return min([self.at, *known]) if len(known) == len(times) else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupState:

@@ -10,7 +10,8 @@ The other modules are imported on their own, so that a command loads only what i
 - `peek`: the records of a topic, without a group;
 - `preflight`: checks of a cluster;
 - `picture`: an inspection as a rich renderable, with `offset_bars`, `partition_rows`
-  and `partition_table`; `picture_files` writes it as HTML or SVG.
+  and `partition_table`; `picture_files` writes it as HTML or SVG. `bar_svg` draws the
+  bars of these files and of the dashboard.
 """
 
 from sharecons.group_state.group_facts import GroupFacts

@@ -150,7 +150,7 @@ def inspection_of(
         at: the time of the findings, in seconds since the epoch.
         is_first: no state was read before, so how long one is unchanged is only known
             if it has the time when it was written.
-        unread: errors of reading configs and topics; None means those of the state.
+        unread: errors of reading configs and topics; None: errors of the state.
     """
     assert state.group is not None, "described"
     facts = group_facts(state.group, state.configs)

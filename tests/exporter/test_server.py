@@ -238,7 +238,7 @@ def test_error_while_collecting_is_not_an_error_of_the_port(monkeypatch, capsys)
     async def fail(*_):
         raise OSError(28, "disk full")
 
-    monkeypatch.setattr("sharecons.exporter.server.collect_repeatedly", fail)
+    monkeypatch.setattr("sharecons.group_state.polling.collect_repeatedly", fail)
     with pytest.raises(ExceptionGroup) as caught:
         main(["exporter", "--port", "0", "--bootstrap-server", "localhost:1"])
 

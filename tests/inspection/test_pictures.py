@@ -305,7 +305,8 @@ def test_bar_is_described_in_words():
     (bar,) = offset_bars_of(group(inside(7, (8, 9, AVAILABLE, 4), end=20)))
 
     assert describe(bar) == (
-        "orders-0, offsets 7 to 19: 3 available or locked, 10 above, 2 delivered 4 times"
+        "orders-0, offsets 7 to 19: 3 available or locked, 10 above, "
+        "2 delivered 4 times"
     )
 
 
