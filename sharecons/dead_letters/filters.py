@@ -5,6 +5,7 @@ a part of it in any case. A dead letter passes if each field that is named passe
 several filters for one field, one is enough.
 """
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,7 +15,14 @@ from sharecons.dead_letters.models import DeadLetterRecord
 from sharecons.errors import ConfigurationError
 from sharecons.similar_names import did_you_mean
 
-__all__ = ["FIELDS", "FieldCondition", "LetterFilter", "parse_filter", "parse_time"]
+__all__ = [
+    "FIELDS",
+    "FieldCondition",
+    "LetterFilter",
+    "parse_filter",
+    "parse_time",
+    "split_filters",
+]
 
 FIELDS: Final = (
     "origin-topic",
@@ -23,6 +31,7 @@ FIELDS: Final = (
     "reason",
     "exception",
     "key",
+    "position",
     "since",
     "until",
 )
@@ -68,6 +77,18 @@ def parse_filter(*texts: str) -> LetterFilter:
         if sum(each.field == name for each in conditions) > 1:
             raise ConfigurationError(f"the filter {name} can be given only once")
     return LetterFilter(conditions)
+
+
+def split_filters(text: str) -> list[str]:
+    """Return the filters of a line, in which quotes hold one with spaces together.
+
+    Raises:
+        ConfigurationError: a quote is not closed.
+    """
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise ConfigurationError(f"filter {text!r}: {error}") from None
 
 
 def parse_time(name: str, text: str) -> int:
@@ -135,4 +156,5 @@ _TEXTS: Final[Mapping[str, Callable[[DeadLetterRecord], str | None]]] = {
     "reason": _of_origin("reason"),
     "exception": _of_origin("exception"),
     "key": _key,
+    "position": lambda letter: f"{letter.partition}:{letter.offset}",
 }

@@ -11,6 +11,7 @@ from sharecons.dead_letters import (
     SourceStatus,
     parse_filter,
 )
+from sharecons.dead_letters.filters import split_filters
 from sharecons.errors import ConfigurationError
 from tests.dead_letters.letters import origin_of
 
@@ -46,6 +47,7 @@ def letter(*, key: bytes | None = b"k", timestamp: int = NOON, **fields: Any) ->
         "exception~Value",
         "key=k",
         "key~K",
+        "position=0:1",
         "since=2025-11-21T10:00:00",
         "since=2025-11-21T11:00:00+01:00",
         "since=2025-11-21",
@@ -66,6 +68,8 @@ def test_filter_passes(text: str) -> None:
         "reason=ValueError",
         "exception=ValueError",
         "key=x",
+        "position=0:5",
+        "position=1:1",
         "since=2025-11-21T10:00:00.001",
         "until=2025-11-21T10:00:00",
     ],
@@ -110,3 +114,11 @@ def test_value_may_contain_operators() -> None:
 def test_invalid_filter_is_rejected(texts: list[str], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         parse_filter(*texts)
+
+
+def test_line_of_filters_is_split_as_a_shell_does() -> None:
+    line = "reason~'connection reset' key=k"
+
+    assert ["reason~connection reset", "key=k"] == split_filters(line)
+    with pytest.raises(ConfigurationError, match="No closing quotation"):
+        split_filters("reason~'connection")

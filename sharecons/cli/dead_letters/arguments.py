@@ -14,9 +14,10 @@ DEFAULT_MAX_REDRIVES: Final = 3
 FILTER_HELP: Final = (
     "only dead letters that pass; can be repeated. FIELD=TEXT compares the whole text, "
     "FIELD~TEXT looks for a part of it in any case. Fields: origin-topic, "
-    "origin-partition, group, reason, exception, key, and since=TIME and until=TIME, "
-    "between which the dead letter was written (such as 2026-11-21T10:00:00; UTC "
-    "without a time zone). All fields must pass; of several filters for one field, one"
+    "origin-partition, group, reason, exception, key, position (such as 0:17), and "
+    "since=TIME and until=TIME, between which the dead letter was written (such as "
+    "2026-11-21T10:00:00; UTC without a time zone). All fields must pass; of several "
+    "filters for one field, one"
 )
 
 REDRIVE_EPILOG: Final = (
