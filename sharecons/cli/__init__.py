@@ -26,6 +26,7 @@ COMMANDS: Final = (
     "completion",
     "consume",
     "create_topics",
+    "dashboard",
     "dead_letters",
     "demo",
     "exporter",

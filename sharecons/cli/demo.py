@@ -1,7 +1,11 @@
 """`sharecons demo`: share groups explained by a 25-second run."""
 
 import argparse
-from contextlib import AsyncExitStack
+import os
+import sys
+import webbrowser
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from sharecons.cli import output
@@ -12,6 +16,7 @@ from sharecons.log_levels import without_warnings
 __all__ = ["add_parser", "run"]
 
 PROGRAM: Final = "sharecons demo"
+SCREENS: Final = {"DISPLAY", "WAYLAND_DISPLAY"}
 NAMES: Final = ("ada", "bob", "cleo", "dan", "eve", "finn", "gus", "hana")
 
 
@@ -53,12 +58,20 @@ def add_parser(subparsers: Subparsers) -> None:
         action="store_true",
         help="write lines of text, as when stdout is not a terminal",
     )
+    parser.add_argument(
+        "--open",
+        action="store_true",
+        help="show the demo in the browser as well, on the dashboard, until Ctrl-C",
+    )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     # Imported late: the parser of all commands must not import the worker.
+    import anyio
+
     from sharecons.cli import exit_codes
+    from sharecons.cli.dashboard import missing_package
     from sharecons.cli.stop_signals import run_until_signal
     from sharecons.demo.jobs import Jobs
     from sharecons.demo.run import run_demo
@@ -73,6 +86,17 @@ def run(options: argparse.Namespace) -> int:
     view = LineView(title, _write) if is_plain else ScreenView(title, stdout)
     passed = False
 
+    if options.open and (problem := missing_package()):
+        _write_error(problem)
+        return exit_codes.ExitCode.USAGE
+    ended = False
+
+    async def linger(result: bool) -> None:
+        nonlocal ended, passed
+        ended, passed = True, result
+        _write("The dashboard shows the demo until Ctrl-C.")
+        await anyio.sleep_forever()
+
     async def work() -> None:
         nonlocal passed
         jobs = Jobs(options.jobs, NAMES[: options.consumers])
@@ -81,12 +105,46 @@ def run(options: argparse.Namespace) -> int:
             if servers is None:
                 broker = await stack.enter_async_context(EmbeddedBroker())
                 servers = broker.bootstrap_servers
-            passed = await run_demo(jobs, servers, view, _write_error)
+            if options.open:
+                await stack.enter_async_context(_dashboard(servers))
+            passed = await run_demo(
+                jobs,
+                servers,
+                view,
+                _write_error,
+                linger=linger if options.open else None,
+            )
 
     # The final error line already has the reason.
     with without_warnings("sharecons.net.connect_attempts"):
         code = exit_codes.run(PROGRAM, lambda: run_until_signal(work))
+    if ended:  # Ctrl-C ends only the dashboard
+        code = exit_codes.ExitCode.SUCCESS
     return code if code or passed else exit_codes.ExitCode.FAILED
+
+
+@asynccontextmanager
+async def _dashboard(servers: str) -> AsyncIterator[None]:
+    """Serve a dashboard of the demo's groups, and open it where there is a browser."""
+    from anyio import to_thread
+
+    from sharecons.dashboard import create_app
+    from sharecons.dashboard.server import listen, serving
+
+    app = create_app(
+        bootstrap_servers=servers,
+        groups=["sharecons-demo-*"],
+        interval=1.0,
+        timeout=10.0,
+    )
+    with listen("127.0.0.1", 0) as listening:
+        async with serving(app, listening):
+            url = f"http://localhost:{listening.getsockname()[1]}/"
+            _write(f"dashboard: {url}")
+            # Without a screen it would be a browser in this terminal.
+            if sys.platform in ("darwin", "win32") or SCREENS & os.environ.keys():
+                await to_thread.run_sync(webbrowser.open, url)
+            yield
 
 
 def _write(line: str) -> None:

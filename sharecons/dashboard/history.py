@@ -46,6 +46,17 @@ class Rates(NamedTuple):
     written: float
     drained_in: float | None
 
+    @classmethod
+    def of(cls, settled: float, written: float, lag: int | None) -> "Rates":
+        """Return rates, with the time in which they drain a lag."""
+        progress = settled - written
+        drained_in = None
+        if lag == 0:
+            drained_in = 0.0
+        elif lag is not None and progress > 0:
+            drained_in = lag / progress
+        return cls(settled, written, drained_in)
+
 
 class Series:
     """The points of a topic or a partition, the oldest first."""
@@ -91,7 +102,7 @@ class Series:
             return None
         settled = (last.settled - first.settled) / seconds
         written = (last.written - first.written) / seconds
-        return Rates(settled, written, _drained_in(last.lag, settled - written))
+        return Rates.of(settled, written, last.lag)
 
 
 class History:
@@ -143,11 +154,3 @@ def _counts(one: PartitionState) -> tuple[int, int] | None:
     if one.lag is None or one.end_offset is None:
         return None
     return one.end_offset - one.lag, one.end_offset
-
-
-def _drained_in(lag: int | None, progress: float) -> float | None:
-    if lag is None:
-        return None
-    if lag == 0:
-        return 0.0
-    return lag / progress if progress > 0 else None

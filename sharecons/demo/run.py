@@ -4,7 +4,7 @@ import json
 import multiprocessing
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from multiprocessing.context import ForkServerContext, SpawnContext
 from typing import Any, Final
@@ -56,6 +56,7 @@ async def run_demo(
     write_error: Callable[[str], object],
     *,
     idle_seconds: float = IDLE_SECONDS,
+    linger: Callable[[bool], Awaitable[object]] | None = None,
 ) -> bool:
     """Run the demo; return whether its check has passed.
 
@@ -65,6 +66,7 @@ async def run_demo(
         servers: the address of a broker.
         write_error: receives a line for each topic or group that cannot be deleted.
         idle_seconds: the time without a report after which the demo ends.
+        linger: is awaited before the deletion, with the result.
 
     Raises:
         Error: the broker cannot be reached or lacks share groups, or it rejects a
@@ -83,15 +85,16 @@ async def run_demo(
                 listed = await admin.list_share_group_offsets(topic)
                 offsets = listed[topic].value.found.values()
                 jobs.lag = sum(each.lag or 0 for each in offsets)
+            problems = jobs.problems(letters)
+            verdict = f"Check passed: each job was done once, in {demo.now:.1f} s."
+            failed = ["Check failed:", *(f"  {each}" for each in problems)]
+            view.close(jobs, failed if problems else [verdict])
+            if linger is not None:
+                await linger(not problems)
         finally:
             with anyio.CancelScope(shield=True):
                 await _delete(admin, topic, write_error)
-    if problems := jobs.problems(letters):
-        view.close(jobs, ["Check failed:", *(f"  {each}" for each in problems)])
-        return False
-    verdict = f"Check passed: each job was done once, in {demo.now:.1f} s."
-    view.close(jobs, [verdict])
-    return True
+    return not problems
 
 
 def _dead_letter_topic(topic: str) -> str:

@@ -87,8 +87,8 @@ PREFIX: Final = "SHARECONS_"
 """The prefix of environment variables."""
 
 _OTHER_VARIABLES: Final = re.compile(
-    # The command's file, the build, and the tests of this project.
-    r"COMMAND_CONFIG|COMPILE|PURE|(TEST|SPARK)_.*"
+    # The command's file, tokens, the build, and the tests of this project.
+    r"COMMAND_CONFIG|DASHBOARD_(READ_)?TOKEN|COMPILE|PURE|(TEST|SPARK)_.*"
     # Kubernetes sets these for a service whose name begins with "sharecons".
     r"|(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_.*)?)"
 )

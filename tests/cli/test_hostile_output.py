@@ -135,6 +135,9 @@ COMMANDS = [
     ("create-topics", "--topic", "jobs", "--dead-letter", "jobs.dead", "--dry-run"),
     ("exporter", "--interval", ATTACK),
     ("exporter", "--host", HOST),
+    ("dashboard", "--host", HOST),
+    ("dashboard", "--token-file", ATTACK),
+    ("dashboard", "--worker", ATTACK),
 ]
 COMMANDS_WITH_JSON = [
     command

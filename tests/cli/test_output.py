@@ -88,6 +88,7 @@ def test_unencodable_output_is_escaped(encoding, command):
         ("dead-letters", "redrive", "jobs", "--dry-run"),
         ("preflight",),
         ("exporter", "--port", "0", "--host", "127.0.0.1"),
+        ("dashboard", "--port", "0"),
         ("groups", "inspect", "workers", "--watch"),
         ("demo", "--plain"),
         ("broker", "--port", "0"),
