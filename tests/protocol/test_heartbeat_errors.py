@@ -15,7 +15,11 @@ from sharecons.errors import (
 from sharecons.protocol.codes import Code
 from sharecons.protocol.group.heartbeat import MAX_REJOIN_DELAY, REJOIN_DELAY
 from sharecons.protocol.group.heartbeat_interval import EARLY_INTERVAL
-from sharecons.protocol.group.messages import JOIN_EPOCH, LEAVE_EPOCH
+from sharecons.protocol.group.messages import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    HeartbeatResponse,
+)
 from sharecons.protocol.group.states import State
 from sharecons.protocol.partitions import Endpoint
 from tests.protocol.membership_harness import (
@@ -108,27 +112,60 @@ def test_rejoining_member_leaves_and_joins_with_all_fields():
     assert State.MEMBER is membership.state
 
 
-def test_member_rejoins_after_a_heartbeat_in_flight():
+@pytest.mark.parametrize(
+    "response",
+    [
+        heartbeat_response(2, P0),
+        error_response(Code.FENCED_MEMBER_EPOCH),
+        error_response(Code.COORDINATOR_LOAD_IN_PROGRESS),
+        error_response(Code.NOT_COORDINATOR),
+    ],
+    ids=["accepted", "fenced", "loading", "moved"],
+)
+def test_rejoining_member_ignores_the_response_to_an_earlier_heartbeat(
+    response: HeartbeatResponse,
+):
+    membership = joined_member("orders", rack="a")
+    membership.subscribe(("orders", "refunds"), now=4.0)
+    in_flight = next_heartbeat(membership, now=4.0)
+    assert membership.rejoin(now=4.0)
+
+    membership.on_response(in_flight, response, now=4.1)
+    assert NO_PARTITIONS == membership.assignment
+    leave = next_heartbeat(membership, now=4.1)
+    membership.on_response(leave, heartbeat_response(LEAVE_EPOCH), now=4.2)
+    join = next_heartbeat(membership, now=4.2)
+
+    assert [LEAVE_EPOCH, JOIN_EPOCH] == [leave.member_epoch, join.member_epoch]
+    assert (("orders", "refunds"), "a") == (join.topics, join.rack)
+
+
+@pytest.mark.parametrize(
+    "code", [Code.NOT_COORDINATOR, Code.COORDINATOR_LOAD_IN_PROGRESS]
+)
+def test_leave_before_a_rejoin_is_repeated_at_the_next_coordinator(code: Code):
     membership = joined_member("orders")
-    in_flight = next_heartbeat(membership, now=5.0)
-    assert membership.rejoin(now=5.0)
+    assert membership.rejoin(now=1.0)
+    exchange_heartbeat(membership, error_response(code), now=1.0)
 
-    membership.on_response(in_flight, heartbeat_response(), now=5.1)
-    epochs, now = [], 5.1
-    for _ in range(4):
-        now = max(now, membership.next_deadline(now))
-        request = next_heartbeat(membership, now)
-        epochs.append(request.member_epoch)
-        known = request.member_epoch < 1 or JOIN_EPOCH in epochs
-        response = (
-            heartbeat_response(2, P1)
-            if known
-            else error_response(Code.UNKNOWN_MEMBER_ID)
-        )
-        membership.on_response(request, response, now)
+    exchange_find_coordinator(membership, now=2.0)
+    again = next_heartbeat(membership, now=2.0)
+    membership.on_response(again, heartbeat_response(LEAVE_EPOCH), now=2.1)
+    join = next_heartbeat(membership, now=2.1)
 
-    assert [LEAVE_EPOCH, JOIN_EPOCH] == [epoch for epoch in epochs if epoch < 1]
-    assert frozenset({P1}) == membership.assignment
+    assert [LEAVE_EPOCH, JOIN_EPOCH] == [again.member_epoch, join.member_epoch]
+    assert ("orders",) == join.topics
+
+
+def test_leave_before_a_rejoin_is_enough_for_a_member_that_leaves():
+    membership = joined_member("orders")
+    assert membership.rejoin(now=1.0)
+    leave = next_heartbeat(membership, now=1.0)
+    membership.close(now=1.1)
+
+    membership.on_response(leave, heartbeat_response(LEAVE_EPOCH), now=1.2)
+
+    assert membership.finished
 
 
 def test_delays_between_rejoins_grow_to_a_limit():

@@ -56,6 +56,7 @@ ERRORS = {
     "topic forbidden": Code.TOPIC_AUTHORIZATION_FAILED,
     "unknown error": 9_999,
 }
+LEAVE_IS_REPEATED = (Code.NOT_COORDINATOR, ERRORS["loading"], ERRORS["unknown error"])
 
 
 class Coordinator:
@@ -138,6 +139,7 @@ class MemberAndCoordinator(RuleBasedStateMachine):
         self.in_flight: Request | None = None
         self.repetitions: Counter[str] = Counter()
         self.all_fields_due = True
+        self.leave_due = False
         self.closed = False
 
     # Calls of the application.
@@ -164,7 +166,7 @@ class MemberAndCoordinator(RuleBasedStateMachine):
     @rule()
     def rejoin(self) -> None:
         if self.membership.rejoin(self.now):
-            self.all_fields_due = True
+            self.leave_due = self.all_fields_due = True
             self.repetitions.clear()
 
     # Calls of the driver.
@@ -198,7 +200,7 @@ class MemberAndCoordinator(RuleBasedStateMachine):
             self.all_fields_due = True
         else:
             self.membership.on_response(request, response, self.now)
-            self.on_received(response)
+            self.on_received(request, response)
 
     def respond(self, request: Request, outcome: str) -> Response:
         coordinator = self.coordinator
@@ -230,14 +232,22 @@ class MemberAndCoordinator(RuleBasedStateMachine):
             "the same request again without a pause"
         )
         if isinstance(request, Heartbeat) and request.member_epoch != LEAVE_EPOCH:
+            assert not self.leave_due, "a rejoin without a leave"
             assert request.member_epoch in {JOIN_EPOCH, *self.coordinator.sent_epochs}
             if self.all_fields_due:
                 assert self.subscribed == request.topics
                 assert self.coordinator.rack == request.rack
 
-    def on_received(self, response: Response) -> None:
-        if isinstance(response, HeartbeatResponse):
-            self.all_fields_due = bool(response.error) or response.member_epoch < 0
+    def on_received(self, request: Request, response: Response) -> None:
+        if not isinstance(request, Heartbeat):
+            return
+        assert isinstance(response, HeartbeatResponse)
+        if request.member_epoch != LEAVE_EPOCH:
+            # Until the leave, responses are to requests from before the rejoin.
+            self.all_fields_due = bool(response.error) or self.leave_due
+        elif response.error not in LEAVE_IS_REPEATED:
+            self.leave_due = False
+            self.all_fields_due = True
 
     def pass_until(self, then: float) -> None:
         if then > self.now:
@@ -248,7 +258,7 @@ class MemberAndCoordinator(RuleBasedStateMachine):
     def assignment_is_known_and_empty_outside_the_group(self) -> None:
         membership = self.membership
         assert membership.assignment <= frozenset(ASSIGNMENTS.values())
-        if membership.state in (State.OUT, State.LEAVING):
+        if self.leave_due or membership.state in (State.OUT, State.LEAVING):
             assert not membership.assignment
 
     @invariant()

@@ -204,13 +204,11 @@ class Membership:
     def _on_heartbeat_response(
         self, request: Heartbeat, response: HeartbeatResponse, now: float
     ) -> None:
-        if request.member_epoch == LEAVE_EPOCH and self._evicting_previous:
-            self._evicting_previous = False
-            self._due = now
-        elif request.member_epoch == LEAVE_EPOCH:
+        if request.member_epoch == LEAVE_EPOCH:
             self._on_leave_response(response.error, now)
-        elif self.state is State.LEAVING:
-            # The leave was requested while this heartbeat was in flight.
+        elif self.state is State.LEAVING or self._evicting_previous:
+            # The leave was requested while this heartbeat was in flight: whatever its
+            # response, the member leaves.
             self._due = now
         else:
             self._handle_heartbeat(request, response, now)
@@ -318,10 +316,16 @@ class Membership:
 
     def _on_leave_response(self, code: int, now: float) -> None:
         """Handle the response to the leave, or the error of its lookup."""
-        if action_for(error_actions.HEARTBEAT, code) in REPEATED:
+        is_repeated = action_for(error_actions.HEARTBEAT, code) in REPEATED
+        self._evicting_previous &= is_repeated
+        if self.state is State.LEAVING and is_repeated:
             self._repeat_leave(now)
-        else:
+        elif self.state is State.LEAVING:
             self._on_left(now)
+        elif is_repeated:
+            self._find_coordinator(now)  # leave there, before the join
+        else:
+            self._due = now  # join
 
     def _repeat_leave(self, now: float) -> None:
         """Look up the coordinator after a backoff, and send the leave again.
