@@ -102,6 +102,25 @@ def test_gap_is_filled_first():
     assert 10 == group.partition.start_offset
 
 
+def test_start_offset_waits_for_the_batch_in_which_the_gap_begins():
+    group = Group(2, 1, 1)
+    group.fetch()
+    group.acknowledge((0, 1, RELEASE), (3, 3, ACCEPT))
+    group.move_leader()
+    one = {"max_records": 1, "record_limit": True}
+
+    assert [(0, 0, 2)] == group.fetch(**one)  # the gap now begins at 1, not at 2
+    group.acknowledge((0, 0, ACCEPT))
+    assert 0 == group.partition.start_offset
+    with pytest.raises(AcknowledgeError):
+        group.acknowledge((0, 0, ACCEPT))
+
+    assert [(1, 1, 2)] == group.fetch(**one)
+    group.acknowledge((1, 1, ACCEPT))
+    assert 2 == group.partition.start_offset
+    group.acknowledge((0, 1, ACCEPT))
+
+
 def test_gap_ends_at_the_next_state():
     group = Group(10)
     group.fetch()

@@ -36,8 +36,7 @@ class DeliveryQueue(RuleBasedStateMachine):
             lock_duration=10.0, delivery_limit=limit, record_locks=locks
         )
         self.log = Log(start)
-        self.model = Model(limit, locks)
-        self.model.log_start = start
+        self.model = Model(limit, locks, start=start)
         self.state = CoordinatorState()
         self.partition = SharePartition(self.state, start)
 
@@ -69,8 +68,12 @@ class DeliveryQueue(RuleBasedStateMachine):
         )
         if record_limit:
             assert sum(last - first + 1 for first, last, _ in acquired) <= max_records
-        assert self.model.start == self.partition.start_offset
-        self.model.acquired(member, acquired, self.now)
+        left = [
+            offset
+            for offset, (_, count) in flat(self.partition.states()).items()
+            if not count
+        ]
+        self.model.acquired(member, acquired, self.now, left)
 
     @rule(
         member=members,
@@ -128,6 +131,14 @@ class DeliveryQueue(RuleBasedStateMachine):
                 for offset in range(first, last + 1)
             }
             assert self.model.held_by(member) == held
+
+    @invariant()
+    def start_offset_equals_the_model(self):
+        if not hasattr(self, "partition"):
+            return
+        assert self.model.start == self.partition.start_offset
+        if self.state.batches:
+            assert self.model.written_start == self.state.start_offset
 
     @invariant()
     def coordinator_state_equals_the_model(self):

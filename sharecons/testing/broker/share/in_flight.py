@@ -200,7 +200,11 @@ class Window:
         self.batches.insert(self.floor_index(batch.first_offset) + 1, batch)
 
     def fill_gap_to(self, offset: int) -> None:
-        """Continue the gap at an offset before which all offsets are in flight."""
+        """Continue the gap at an offset before which all offsets are in flight.
+
+        As in Kafka (4.3.0, 4.4.0), it can go back into a batch before the first missing
+        offset: the start offset then waits until that batch's last record is acquired.
+        """
         if self._read_gap is not None:
             past = self.end_offset != self._read_through or offset > self._read_through
             self._read_gap = None if past else offset
