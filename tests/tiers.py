@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.kafka_plugin import BROKERS, EMBEDDED, VERSION
 
@@ -51,6 +51,10 @@ so they run side by side; more would be short of memory and CPU."""
 
 LONG_GROUPS: Final = ("kafka-0", "kafka-1", "spark")
 
+SEARCH_TIMEOUT: Final = 7200
+"""Seconds for a search with Hypothesis in the thorough tier, which takes minutes.
+Hypothesis reports a timeout as a failing example, and starts to shrink it."""
+
 EARLY: Final = 0.4
 """The part of the quick tests that starts before the short groups."""
 
@@ -74,6 +78,8 @@ def pytest_collection_modifyitems(
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+    if THOROUGH:
+        _allow_long_searches(items)
     _group(items)
     if getattr(config.option, "loadgroup", False):
         items[:] = _in_order_of_start(items)
@@ -140,6 +146,13 @@ def _uses_spark(item: pytest.Item) -> bool:
 def _is_on_trio(item: pytest.Item) -> bool:
     call = getattr(item, "callspec", None)
     return call is not None and any(call.params.get(name) == "trio" for name in LOOPS)
+
+
+def _allow_long_searches(items: list[pytest.Item]) -> None:
+    for item in items:
+        is_search = isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)
+        if is_search and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SEARCH_TIMEOUT))
 
 
 def _group(items: list[pytest.Item]) -> None:

@@ -38,7 +38,7 @@ def search(test: TestT) -> TestT:
     """Mark a test that takes seconds, and in the thorough tier many minutes."""
     marks = [pytest.mark.slow("a search")]
     if THOROUGH:
-        marks += [pytest.mark.thorough, pytest.mark.timeout(7200)]
+        marks.append(pytest.mark.thorough)
     for mark in marks:
         test = mark(test)
     return test
