@@ -114,7 +114,7 @@ async def test_record_behind_aborted_ones_waits(kafka, admin):
     partition, (finding,) = await only(admin, queue)
 
     assert (Reason.NO_MEMBERS, 6) == (finding.reason, partition.oldest.offset)
-    assert finding.text.startswith("the group has no members; 1 offset wait")
+    assert finding.text.startswith("the group has no members; 1 offset waits")
     assert [1] == await exported(admin, queue, "lag_records")
 
 

@@ -30,6 +30,7 @@ from sharecons.inspection.diagnosis.finding import Finding, Reason, Severity
 from sharecons.inspection.diagnosis.formats import format_duration
 from sharecons.inspection.diagnosis.formats import format_members as _members
 from sharecons.inspection.diagnosis.formats import format_offsets as _offsets
+from sharecons.inspection.diagnosis.formats import format_waiting as _waiting
 
 __all__ = [
     "Finding",
@@ -183,7 +184,7 @@ def _held_text(case: _Case) -> str:
     members, lock = len(case.partition.members), case.group.lock_duration or 0.0
     its = "its member holds" if members == 1 else f"its {members:,} members hold"
     return (
-        f"nothing was ever settled or released, and {_offsets(case.unsettled)} wait, "
+        f"nothing was ever settled or released, and {_waiting(case.unsettled)}, "
         f"the first is {case.first}: {its} records without settling them, or cannot "
         f"fetch. {LOOK}; look at consumers for records that are never acknowledged. If "
         f"the members joined just now, inspect again in {format_duration(lock)}"
@@ -194,9 +195,9 @@ def _beginning(case: _Case) -> str:
     """Return a clause on which records the group will receive."""
     reset = case.group.offset_reset
     if case.unsettled and not case.partition.members:
-        return f" and assigned it to no member; {_offsets(case.unsettled)} wait"
+        return f" and assigned it to no member; {_waiting(case.unsettled)}"
     if case.unsettled:
-        return f"; {_offsets(case.unsettled)} wait, the first is {case.first}"
+        return f"; {_waiting(case.unsettled)}, the first is {case.first}"
     if reset is None or reset == "earliest":
         return ""
     start, end = case.partition.log_start_offset, case.partition.end_offset
@@ -241,9 +242,7 @@ def _no_consumer(case: _Case) -> Iterator[Finding]:
     if not case.unsettled:
         return
     if not case.group.members:
-        text = (
-            f"the group has no members; {_offsets(case.unsettled)} wait for a consumer"
-        )
+        text = f"the group has no members; {_waiting(case.unsettled)} for a consumer"
         yield _finding(Reason.NO_MEMBERS, Severity.STALLED, text)
     elif not case.partition.members and not case.may_be_unassigned:
         text = (

@@ -2,7 +2,13 @@
 
 from sharecons.group_state.offset_states import OldestRecord
 
-__all__ = ["format_age", "format_duration", "format_members", "format_offsets"]
+__all__ = [
+    "format_age",
+    "format_duration",
+    "format_members",
+    "format_offsets",
+    "format_waiting",
+]
 
 
 def format_age(oldest: OldestRecord, at: float) -> str:
@@ -27,6 +33,11 @@ def format_duration(seconds: float) -> str:
 def format_offsets(count: int) -> str:
     """Return a number of offsets as text."""
     return "1 offset" if count == 1 else f"{count:,} offsets"
+
+
+def format_waiting(count: int) -> str:
+    """Return that a number of offsets waits."""
+    return "1 offset waits" if count == 1 else f"{count:,} offsets wait"
 
 
 def format_members(count: int) -> str:
