@@ -29,19 +29,18 @@ class Chart(NamedTuple):
 
 
 def chart_svg(chart: Chart) -> str:
-    """Return the line as an `<svg>` element, with a description in words."""
+    """Return the line as an `<svg>` element, after a caption that describes it."""
     known = [each for each in chart.values if each is not None]
+    name = html.escape(chart.name)
     if len(known) < 2:
-        return f'<p class="quiet">{html.escape(chart.name)}: not yet</p>'
+        return f"<figcaption>{name}: not yet</figcaption>"
     label = html.escape(_describe(chart, known))
-    most = f"{max(known):,.4g}{chart.unit}"
     return (
-        f'<svg class="chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT + TOP}" '
-        f'aria-label="{label}"><title>{label}</title>'
+        f"<figcaption>{label}</figcaption>"
+        f'<svg class="chart" aria-hidden="true" preserveAspectRatio="none" '
+        f'viewBox="0 0 {WIDTH} {HEIGHT + TOP}">'
         f'<path class="chart-axis" d="M0 {TOP + HEIGHT}h{WIDTH}M0 {TOP}h{WIDTH}"/>'
-        f'<path class="chart-line" d="{_path(chart, WIDTH, HEIGHT, TOP)}"/>'
-        f'<text class="chart-text" x="2" y="{TOP + 12}">{most}</text>'
-        "</svg>"
+        f'<path class="chart-line" d="{_path(chart, WIDTH, HEIGHT, TOP)}"/></svg>'
     )
 
 

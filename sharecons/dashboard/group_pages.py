@@ -13,7 +13,7 @@ from sharecons.dashboard.charts import Chart, chart_svg, small_svg
 from sharecons.dashboard.history import History
 from sharecons.dashboard.live import Live
 from sharecons.dashboard.rendering import PageNumber, Renderer, page_of
-from sharecons.dashboard.rows import GroupRow, worst_first
+from sharecons.dashboard.rows import GroupRow, topic_rows, worst_first
 from sharecons.escaping import escape
 from sharecons.inspection.bar_svg import bar_svg, key_svg
 from sharecons.inspection.offset_bars import OffsetBar, offset_bars_of
@@ -58,6 +58,7 @@ class GroupPages:
             request,
             "group.html",
             row=row,
+            topics=topic_rows(row, self._live.history, self._live.collected.at),
             charts=_charts(self._live.history, group_id),
             bars=bars,
             legend=legend,
@@ -94,6 +95,8 @@ def _drawn(
     if row.inspection is None:
         return PageNumber(), [], [], ""
     found = offset_bars_of(row.inspection)
+    if request.query_params.get("order") == "lag":
+        found = sorted(found, key=lambda bar: -(bar.partition.lag or 0))
     page, shown = page_of(request, found, PARTITIONS)
     if not shown:
         return page, [], [], ""
@@ -114,7 +117,7 @@ def _lag_line(history: History, group_id: str, bar: OffsetBar) -> Markup:
     return Markup(small_svg(Chart("lag", times, lags)))
 
 
-def _charts(history: History, group_id: str) -> list[tuple[str, Markup]]:
+def _charts(history: History, group_id: str) -> list[Markup]:
     """Return a line of the lag and of the rate for each topic."""
     charts: list[Chart] = []
     for (group, topic), series in sorted(history.topics.items()):
@@ -128,4 +131,4 @@ def _charts(history: History, group_id: str) -> list[tuple[str, Markup]]:
             for before, after in pairwise(points)
         ]
         charts.append(Chart(f"settled in {name}", times[1:], rates, "/s"))
-    return [(each.name, Markup(chart_svg(each))) for each in charts]
+    return [Markup(chart_svg(each)) for each in charts]

@@ -1,6 +1,6 @@
 """The rows of the overview: the worst group first."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,7 +12,15 @@ from sharecons.inspection.diagnosis.findings import Severity
 from sharecons.inspection.inspect import GroupInspection, inspection_of
 from sharecons.inspection.picture import remarks_of
 
-__all__ = ["GroupRow", "OldValue", "group_row", "old_values_of", "worst_first"]
+__all__ = [
+    "GroupRow",
+    "OldValue",
+    "TopicRow",
+    "group_row",
+    "old_values_of",
+    "topic_rows",
+    "worst_first",
+]
 
 
 class OldValue(NamedTuple):
@@ -67,8 +75,6 @@ def group_row(
     remarks = () if inspection is None else tuple(remarks_of(inspection))
     old = tuple(old_values_of(state))
     worst = max((severity for _, severity, _ in remarks), default=Severity.FINE)
-    ages = [one.age(now) for one in state.partitions.values()]
-    known = [age for age in ages if age is not None]
     return GroupRow(
         group_id=group_id,
         state=state,
@@ -77,9 +83,38 @@ def group_row(
         remarks=remarks,
         lag=_sum(one.lag for one in state.partitions.values()),
         rates=_rates(group_id, history),
-        oldest_age=max(known, default=None),
+        oldest_age=_age(state.partitions.values(), now),
         old=old,
     )
+
+
+class TopicRow(NamedTuple):
+    """A topic of a group; None means unknown."""
+
+    topic: str
+    partitions: int
+    lag: int | None
+    rates: Rates | None
+    oldest_age: float | None
+
+
+def topic_rows(row: GroupRow, history: History, now: float) -> list[TopicRow]:
+    """Return the topics of a group, by name."""
+    found: dict[str, list[PartitionState]] = {}
+    for key, one in row.state.partitions.items():
+        found.setdefault(key.topic, []).append(one)
+    rows: list[TopicRow] = []
+    for topic, partitions in sorted(found.items()):
+        series = history.topics.get((row.group_id, topic))
+        rates = series.rates if series else None
+        lag = _sum(one.lag for one in partitions)
+        rows.append(TopicRow(topic, len(partitions), lag, rates, _age(partitions, now)))
+    return rows
+
+
+def _age(partitions: Iterable[PartitionState], now: float) -> float | None:
+    ages = (one.age(now) for one in partitions)
+    return max((age for age in ages if age is not None), default=None)
 
 
 def worst_first(rows: Mapping[str, GroupRow]) -> list[GroupRow]:

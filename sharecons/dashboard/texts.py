@@ -71,6 +71,10 @@ def lines(text: str) -> str:
     return "\n".join(escape(line) for line in text.split("\n"))
 
 
+def first_line(text: str) -> str:
+    return escape(text.split("\n", 1)[0])
+
+
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "count": count,
     "rate": rate,
@@ -82,4 +86,5 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "stamp": stamp,
     "seconds": seconds,
     "lines": lines,
+    "first_line": first_line,
 }
