@@ -2,12 +2,15 @@
 
     python -m tests.standstills kafka
     python -m tests.standstills embedded
+    python -m tests.standstills embedded --pictures DIRECTORY
 
 SHARECONS_TEST_KAFKA_VERSION is the version of the real Kafka. It prints a table in
-Markdown; names of standstills as further arguments choose some.
+Markdown; names of standstills as further arguments choose some. Pictures are of the
+group's page of the dashboard, by Playwright and Chromium.
 tests/scenarios/test_standstills.py compares the rows with docs/standstills.md.
 """
 
+import argparse
 import json
 import os
 import subprocess
@@ -30,6 +33,7 @@ from sharecons.testing.kafka.settings import TEST_SETTINGS
 from tests.cli.run.running import Command, running
 from tests.kafka_plugin import KEEPING, VERSION, Admin
 from tests.scenarios.queue import Queue
+from tests.standstill_pages import Pages, dashboard
 from tests.waiting import until_true
 
 __all__ = ["CASES", "Case", "Cluster", "Row", "measure", "started"]
@@ -93,7 +97,10 @@ class Case(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The texts of the outlets about a standstill; `check` is the exit code."""
+    """The texts of the outlets about a standstill; `check` is the exit code.
+
+    `dashboard` is the page of the group; overview and workers are its other pages.
+    """
 
     name: str
     inspect: str
@@ -101,6 +108,9 @@ class Row(NamedTuple):
     readyz: str
     exporter: str
     log: str
+    dashboard: str
+    overview: str
+    workers: str
 
 
 def queue_of(
@@ -259,15 +269,30 @@ def logged(command: Command) -> str:
 HIDDEN: Final = ("timestamp", "level", "logger", "group", "process", "exception")
 
 
-def measure(cluster: Cluster, case: Case, directory: Path) -> Row:
-    """Make a standstill, and read all outlets while it lasts."""
+def measure(
+    cluster: Cluster, case: Case, directory: Path, pictures: Path | None = None
+) -> Row:
+    """Make a standstill, and read all outlets while it lasts.
+
+    `pictures` is a directory for the picture of the group's page.
+    """
+    name = case.name.replace(" ", "-")
     admin = Admin(cluster.bootstrap_servers)
     queue = case.make(admin)
+
+    def look_at(command: Command | None = None) -> Row:
+        health = None if command is None else command.health_url()  # type: ignore[no-untyped-call]
+        with dashboard(cluster.bootstrap_servers, queue.group, health) as pages:
+            row = look(cluster, case, queue, pages, command)
+            if pictures is not None:
+                pages.save_picture(pictures / f"{name}.png")
+        return row
+
     if case.target is None:
-        return held_by_consumer(queue, lambda: look(cluster, case, queue))
+        return held_by_consumer(queue, look_at)
     with running(
         cluster,
-        directory / case.name.replace(" ", "-"),
+        directory / name,
         case.target,
         *(*case.options, "--health-port", "0"),
         app=APP.replace("TOPIC", queue.topic).replace("GROUP", queue.group),
@@ -275,11 +300,11 @@ def measure(cluster: Cluster, case: Case, directory: Path) -> Row:
         group=queue.group,
     ) as command:
         until_true(lambda: "starting" not in ready(command), pause=0.2)
-        return look(cluster, case, queue, command)
+        return look_at(command)
 
 
 def look(
-    cluster: Cluster, case: Case, queue: Queue, command: Command | None = None
+    cluster: Cluster, case: Case, queue: Queue, pages: Pages, command: Command | None
 ) -> Row:
     end = time.monotonic() + WATCH
 
@@ -293,7 +318,10 @@ def look(
     text, code = inspected(cluster, queue.group)
     values = ", ".join(f"{name}={value:.0f}" for name, value in metrics.items())
     log = "-" if command is None else logged(command)
-    return Row(case.name, text or "-", str(code), ready(command), values or "-", log)
+    return Row(
+        *(case.name, text or "-", str(code), ready(command), values or "-", log),
+        *pages.read(),
+    )
 
 
 def ready(command: Command | None) -> str:
@@ -325,17 +353,28 @@ def held_by_consumer(queue: Queue, look: Callable[[], Row]) -> Row:
     return anyio.run(hold)
 
 
-def main(kind: str, names: list[str]) -> None:
-    heading = Row("standstill", "inspect", "--check", "/readyz", "exporter", "log")
+def main(kind: str, names: list[str], pictures: Path | None) -> None:
+    heading = Row(
+        *("standstill", "inspect", "--check", "/readyz", "exporter", "log"),
+        *("dashboard", "overview", "workers"),
+    )
     print(f"| {' | '.join(heading)} |\n{'|---' * len(heading)}|")  # noqa: T201
-    with TemporaryDirectory() as directory, started(kind) as cluster:
+    with (
+        TemporaryDirectory() as directory,
+        started(kind) as cluster,
+    ):
         for case in CASES:
             if not names or case.name in names:
-                row = measure(cluster, case, Path(directory))
+                row = measure(cluster, case, Path(directory), pictures)
                 cells = (each.replace("|", "/") for each in row)
                 print(f"| {' | '.join(cells)} |", flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
-    main(sys.argv[1] if len(sys.argv) > 1 else "embedded", sys.argv[2:])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kind", nargs="?", default="embedded")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--pictures", type=Path)
+    options = parser.parse_intermixed_args()
+    main(options.kind, options.names, options.pictures)

@@ -72,7 +72,8 @@ def create_app(
         security=security,
         timeout=timeout,
     )
-    dashboard = Dashboard(admin, groups, interval)
+    known = Workers(workers)
+    dashboard = Dashboard(admin, groups, interval, known)
     access = Access(
         token=token,
         read_token=read_token,
@@ -82,8 +83,8 @@ def create_app(
     renderer = Renderer(dashboard.live, allows_changes=allow_changes)
     changes = ChangePages(dashboard.changes, renderer)
     groups_, cluster = (
-        GroupPages(dashboard.live, renderer),
-        ClusterPages(admin, Workers(workers), renderer),
+        GroupPages(dashboard.live, known, renderer),
+        ClusterPages(admin, known, renderer),
     )
     records = RecordPages(admin, renderer, hides_values=hide_values)
 

@@ -38,7 +38,7 @@ def chart_svg(chart: Chart) -> str:
     return (
         f"<figcaption>{label}</figcaption>"
         f'<svg class="chart" aria-hidden="true" preserveAspectRatio="none" '
-        f'viewBox="0 0 {WIDTH} {HEIGHT + TOP}">'
+        f'viewBox="0 0 {WIDTH} {HEIGHT + TOP + 1}">'
         f'<path class="chart-axis" d="M0 {TOP + HEIGHT}h{WIDTH}M0 {TOP}h{WIDTH}"/>'
         f'<path class="chart-line" d="{_path(chart, WIDTH, HEIGHT, TOP)}"/></svg>'
     )
@@ -67,9 +67,13 @@ def small_svg(chart: Chart) -> str:
 
 def _describe(chart: Chart, known: Sequence[float]) -> str:
     return (
-        f"{chart.name}: now {known[-1]:,.4g}{chart.unit}, "
-        f"between {min(known):,.4g} and {max(known):,.4g}"
+        f"{chart.name}: now {_number(known[-1])}{chart.unit}, "
+        f"between {_number(min(known))} and {_number(max(known))}"
     )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _path(chart: Chart, width: int, height: int, top: int = 0) -> str:

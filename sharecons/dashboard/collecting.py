@@ -7,6 +7,7 @@ from anyio.abc import TaskGroup
 from sharecons.admin import ShareGroupAdmin
 from sharecons.dashboard.changes import Changes
 from sharecons.dashboard.live import Live
+from sharecons.dashboard.workers import Workers
 from sharecons.exporter.metrics import Metrics
 from sharecons.exporter.snapshot import snapshot_of
 from sharecons.group_state.collector import CollectedGroups, GroupCollector
@@ -27,10 +28,15 @@ class Dashboard:
     """
 
     def __init__(
-        self, admin: ShareGroupAdmin, groups: Iterable[str], interval: float
+        self,
+        admin: ShareGroupAdmin,
+        groups: Iterable[str],
+        interval: float,
+        workers: Workers,
     ) -> None:
         self._admin = admin
         self._interval = interval
+        self._workers = workers
         self._collector = GroupCollector(admin, groups, max(interval, 10.0))
         self._background: Background | None = None
         self._log = get_logger(__name__)
@@ -71,6 +77,7 @@ class Dashboard:
 
     def _start_tasks(self, tasks: TaskGroup) -> None:
         self.changes.tasks = tasks
+        tasks.start_soon(self._workers.read_repeatedly, self._interval)
         tasks.start_soon(
             collect_repeatedly,
             self._collector,

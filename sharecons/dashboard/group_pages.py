@@ -14,6 +14,7 @@ from sharecons.dashboard.history import History
 from sharecons.dashboard.live import Live
 from sharecons.dashboard.rendering import PageNumber, Renderer, page_of
 from sharecons.dashboard.rows import GroupRow, topic_rows, worst_first
+from sharecons.dashboard.workers import Workers
 from sharecons.escaping import escape
 from sharecons.inspection.bar_svg import bar_svg, key_svg
 from sharecons.inspection.offset_bars import OffsetBar, offset_bars_of
@@ -32,17 +33,24 @@ KEEP_ALIVE: Final = 15.0
 class GroupPages:
     """The overview, a group, and the events that say when they have changed."""
 
-    def __init__(self, live: Live, renderer: Renderer) -> None:
+    def __init__(self, live: Live, workers: Workers, renderer: Renderer) -> None:
         self._live = live
+        self._workers = workers
         self._renderer = renderer
 
     async def overview(self, request: Request) -> HTMLResponse:
-        found = worst_first(self._live.rows)
+        not_ready = self._workers.not_ready()
+        found = worst_first(self._live.rows, not_ready)
         if words := request.query_params.get("find", "").casefold():
             found = [row for row in found if words in row.group_id.casefold()]
         page, rows = page_of(request, found, GROUPS)
         return self._renderer.response(
-            request, "overview.html", rows=rows, page=page, found=len(found)
+            request,
+            "overview.html",
+            rows=rows,
+            page=page,
+            found=len(found),
+            not_ready=not_ready,
         )
 
     async def group(self, request: Request) -> HTMLResponse:
@@ -59,6 +67,7 @@ class GroupPages:
             "group.html",
             row=row,
             topics=topic_rows(row, self._live.history, self._live.collected.at),
+            workers=self._workers.by_group().get(group_id, []),
             charts=_charts(self._live.history, group_id),
             bars=bars,
             legend=legend,

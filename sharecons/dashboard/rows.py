@@ -1,6 +1,6 @@
 """The rows of the overview: the worst group first."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ class OldValue(NamedTuple):
     """Values that could not be read, and are shown as they were, or not at all.
 
     Attributes:
-        what: the source.
+        what: the sources.
         error: why.
         at: when they were read, in seconds since the epoch; None if never.
     """
@@ -117,24 +117,35 @@ def _age(partitions: Iterable[PartitionState], now: float) -> float | None:
     return max((age for age in ages if age is not None), default=None)
 
 
-def worst_first(rows: Mapping[str, GroupRow]) -> list[GroupRow]:
-    """Return the rows by severity, then by lag, then by name."""
+def worst_first(
+    rows: Mapping[str, GroupRow], not_ready: Container[str] = ()
+) -> list[GroupRow]:
+    """Return the rows by severity, then by lag, then by name.
+
+    Groups of `not_ready` have workers that are not ready, which is a warning.
+    """
 
     def key(row: GroupRow) -> tuple[int, int, str]:
-        return -row.severity, -(row.lag or 0), row.group_id
+        severity = row.severity
+        if row.group_id in not_ready:
+            severity = max(severity, Severity.WARNING)
+        return -severity, -(row.lag or 0), row.group_id
 
     return sorted(rows.values(), key=key)
 
 
 def old_values_of(state: GroupState) -> Iterator[OldValue]:
-    """Yield what could not be read, once for each source and error."""
-    seen: set[tuple[str, str]] = set()
+    """Yield what could not be read; sources of one error and time are one value."""
+    first: dict[tuple[str, str], Unread] = {}
     for unread in (state.unread, *(one.unread for one in state.partitions.values())):
         for source, each in unread.items():
-            key = source, str(each.error)
-            if key not in seen:
-                seen.add(key)
-                yield _old_value(source, each)
+            first.setdefault((source, str(each.error)), each)
+    sources: dict[tuple[str, int | None], list[str]] = {}
+    for (name, reason), each in first.items():
+        at = None if each.at is None else int(each.at)
+        sources.setdefault((reason, at), []).append(name)
+    for (reason, at), names in sources.items():
+        yield OldValue(", ".join(names), escape(reason), at)
 
 
 def _result(one: PartitionState) -> Result[PartitionState]:
@@ -143,10 +154,6 @@ def _result(one: PartitionState) -> Result[PartitionState]:
         if source in one.unread and one.unread[source].at is None:
             return Result(error=one.unread[source].error)
     return Result(one)
-
-
-def _old_value(source: str, unread: Unread) -> OldValue:
-    return OldValue(source, escape(str(unread.error)), unread.at)
 
 
 def _sum(values: Iterator[int | None]) -> int | None:

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -35,12 +35,12 @@ DURATION: Final = "sharecons_worker_handler_duration_seconds"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerState:
-    """A worker, or several processes of one; nothing is kept of earlier reads.
+    """A worker, or several processes of one.
 
     Attributes:
         problems: the lines of `/readyz`; empty if it is ready.
         error: why it could not be read, or None.
-        group: its group; empty if unknown.
+        group: its group, even while it does not respond; empty if unknown.
         values: gauges, by a word for each.
         outcomes: how many records had each outcome, since its start.
         mean_duration: seconds of a call of a handler, or None.
@@ -54,9 +54,20 @@ class WorkerState:
     outcomes: Mapping[str, float] = field(default_factory=dict)
     mean_duration: float | None = None
 
+    @property
+    def is_ready(self) -> bool:
+        return not self.problems and self.error is None
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The name of each condition that is not met: `busy-handlers`."""
+        if self.error is not None:
+            return ("no response",)
+        return tuple(dict.fromkeys(map(_condition, self.problems)))
+
 
 class Workers:
-    """Reads the workers at some addresses, when a page is opened.
+    """Reads the workers at some addresses, at intervals and when their page is opened.
 
     Raises:
         ConfigurationError: an address is not http:// or https://.
@@ -85,11 +96,34 @@ class Workers:
                 self._read_at = time.monotonic()
         return self._latest
 
+    async def read_repeatedly(self, interval: float) -> None:
+        """Read at intervals until cancelled, for the pages of groups."""
+        while self.urls:
+            await self.read()
+            await anyio.sleep(max(interval, READ_SECONDS))
+
+    def by_group(self) -> dict[str, list[WorkerState]]:
+        """Return the workers as last read, with those not ready first."""
+        found: dict[str, list[WorkerState]] = {}
+        for each in sorted(self._latest, key=lambda each: each.is_ready):
+            found.setdefault(each.group, []).append(each)
+        return found
+
+    def not_ready(self) -> dict[str, str]:
+        """Return the conditions of workers that are not ready, by their group."""
+        found: dict[str, dict[str, None]] = {}
+        for each in self._latest:
+            if not each.is_ready:
+                found.setdefault(each.group, {}).update(dict.fromkeys(each.conditions))
+        return {group: ", ".join(names) for group, names in found.items()}
+
     async def _read_all(self) -> list[WorkerState]:
         found: dict[str, WorkerState] = {}
+        groups = {each.url: each.group for each in self._latest}
 
         async def read(url: str) -> None:
-            found[url] = await to_thread.run_sync(_read, url, abandon_on_cancel=True)
+            state = await to_thread.run_sync(_read, url, abandon_on_cancel=True)
+            found[url] = replace(state, group=state.group or groups.get(url, ""))
 
         async with anyio.create_task_group() as tasks:
             for url in self.urls:
@@ -125,6 +159,12 @@ def _get(url: str) -> tuple[int, str]:
     except HTTPError as error:
         with error:
             return error.code, error.read(MAX_BYTES).decode()
+
+
+def _condition(line: str) -> str:
+    """Return the name in `process 1: busy-handlers: all 2 calls ...`."""
+    first, *rest = line.split(": ")
+    return rest[0] if rest and first.startswith("process ") else first
 
 
 def _lines(text: str) -> tuple[str, ...]:

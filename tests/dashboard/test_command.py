@@ -54,12 +54,16 @@ def test_broker_that_is_away_is_named_on_the_page_and_on_stderr():
         port = unused.getsockname()[1]
     away = SimpleNamespace(bootstrap_servers=f"127.0.0.1:{port}")
     with start(away, "dashboard", "--port", "0", "--timeout", "1s") as process:
-        page = httpx.get(address_of(process), timeout=TIMEOUT)
+        url = address_of(process)
+        page = httpx.get(url, timeout=TIMEOUT)
+        group = httpx.get(f"{url}group?id=billing", timeout=TIMEOUT)
         process.send_signal(signal.SIGTERM)
         code, _, lines = end(process)
 
     assert "No broker responds" in page.text
     assert f"127.0.0.1:{port}" in page.text
+    assert "This group has not been read" in group.text
+    assert "No such group" not in group.text
     assert 0 == code
     assert f"127.0.0.1:{port}" in lines[0]
 

@@ -3,6 +3,7 @@
 import pytest
 
 from sharecons import TopicPartition
+from sharecons.dashboard.charts import Chart, chart_svg
 from sharecons.dashboard.history import MAX_POINTS, History, Series
 from sharecons.group_state.collector import CollectedGroups
 from sharecons.group_state.group_states import GroupState, PartitionState
@@ -124,3 +125,12 @@ def test_partitions_have_series_only_of_watched_groups():
     )
     history.watch(["mail"])
     assert {} == history.partitions
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(24_000.0, "24,000"), (1.25, "1.25"), (999.0, "999"), (0, "0")]
+)
+def test_largest_value_of_a_chart_is_written_out(value, text):
+    svg = chart_svg(Chart("lag", [0.0, 1.0], [0.0, value]))
+
+    assert f"now {text}, between 0 and {text}" in svg

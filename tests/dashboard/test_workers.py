@@ -1,7 +1,12 @@
 """The page of workers, whose health ports are read when it is opened."""
 
+from contextlib import AsyncExitStack
+
+import anyio
 import pytest
 
+from sharecons import TopicPartition
+from sharecons.admin import ShareGroupAdmin
 from sharecons.cli.run.health import serve_health
 from sharecons.dashboard import create_app
 from sharecons.errors import ConfigurationError
@@ -21,6 +26,12 @@ def families():
     yield MetricFamily(name, "gauge", "Running.", ("group",), running)
     name, labels = "sharecons_worker_outcomes_total", ("group", "topic", "outcome")
     yield MetricFamily(name, "counter", "Outcomes.", labels, outcomes)
+
+
+async def add_group(broker, group_id):
+    start = {TopicPartition("orders", 0): 0}
+    async with ShareGroupAdmin(bootstrap_servers=broker.bootstrap_servers) as admin:
+        (await admin.alter_share_group_offsets(group_id, start)).check()
 
 
 def health(problem=None):
@@ -70,6 +81,49 @@ async def test_worker_that_does_not_respond_hides_no_other(broker):
 
     assert "does not respond" in page.text
     assert "running 7" in page.text
+
+
+async def test_conditions_are_on_the_page_of_the_group_and_among_all_groups(broker):
+    await add_group(broker, "billing")
+    await add_group(broker, "annual")
+    two = "process 1: held-window: orders-0@7\nprocess 2: busy-handlers: all 2 calls"
+    async with (
+        health(two) as port,
+        dashboard(broker, workers=[f"http://127.0.0.1:{port}"]) as http,
+    ):
+        await http.get("/workers")
+        group = Page((await http.get("/group?id=billing")).text)
+        other = Page((await http.get("/group?id=annual")).text)
+        overview = Page((await http.get("/")).text)
+
+    where = f"not ready worker http://127.0.0.1:{port}:"
+    for line in two.splitlines():
+        assert f"{where} {line}" in group.text
+    assert "0 of 1 workers ready" in group.text
+    assert "/workers" in group.links
+    assert "Nothing stands still" not in group.text
+    assert "not ready" not in other.text
+    assert "not ready workers: held-window, busy-handlers" in overview.text
+    assert overview.text.index("billing") < overview.text.index("annual")
+
+
+@pytest.mark.slow("workers are read once a second")
+async def test_worker_that_ended_is_still_on_the_page_of_its_group(broker):
+    await add_group(broker, "billing")
+    async with AsyncExitStack() as worker:
+        port = await worker.enter_async_context(health())
+        url = f"http://127.0.0.1:{port}"
+        async with dashboard(broker, workers=[url], interval=0.1) as http:
+            await until_group_has(http, "1 of 1 workers ready")
+            await worker.aclose()
+            await until_group_has(http, f"worker {url}: does not respond")
+
+
+async def until_group_has(http, text):
+    """Load the page of a group with each collection, until it has a text."""
+    with anyio.fail_after(10):
+        while text not in Page((await http.get("/group?id=billing")).text).text:
+            await http.live.wait_for_change(http.live.version)
 
 
 async def test_without_workers_the_page_says_how_to_name_them(broker):

@@ -91,12 +91,16 @@ class Command:
         self.process.terminate()
         return self.process.wait(TIMEOUT)
 
+    def health_url(self, process=None):
+        """Return the address of the health port; None if there is none yet."""
+        ports = [e for e in self.events("health port") if e.get("process") == process]
+        return ports[-1]["url"] if ports else None
+
     def get(self, path, process=None, url=None):
         """Return status and text of a page; None if there is no health port yet."""
-        ports = [e for e in self.events("health port") if e.get("process") == process]
-        if not (url or ports):
+        url = url or self.health_url(process)
+        if url is None:
             return None
-        url = url or ports[-1]["url"]
         try:
             with urlopen(f"{url}{path}", timeout=10) as response:
                 return response.status, response.read().decode()
