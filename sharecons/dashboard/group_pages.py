@@ -105,7 +105,7 @@ def _drawn(
         return PageNumber(), [], [], ""
     found = offset_bars_of(row.inspection)
     if request.query_params.get("order") == "lag":
-        found = sorted(found, key=lambda bar: -(bar.partition.lag or 0))
+        found = tuple(sorted(found, key=lambda bar: -(bar.partition.lag or 0)))
     page, shown = page_of(request, found, PARTITIONS)
     if not shown:
         return page, [], [], ""
