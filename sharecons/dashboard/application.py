@@ -1,11 +1,20 @@
 """The application: routes over what `live` has."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 import anyio
+from anyio import to_thread
+from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -25,7 +34,7 @@ from sharecons.dashboard.guard import Access, Guard
 from sharecons.dashboard.record_pages import RecordPages
 from sharecons.dashboard.rendering import Renderer
 from sharecons.dashboard.workers import Workers
-from sharecons.exporter.metrics import Metrics, make_registry
+from sharecons.exporter.metrics import make_registry
 from sharecons.inspection.bar_svg import STYLE
 
 __all__ = ["create_app"]
@@ -38,7 +47,7 @@ def create_app(
     security: Security | None = None,
     timeout: float = 30.0,
     groups: Iterable[str] = (),
-    interval: float = 5.0,
+    interval: float = 10.0,
     workers: Iterable[str] = (),
     token: str | None = None,
     read_token: str | None = None,
@@ -108,7 +117,7 @@ def create_app(
             Route("/changes", changes.log),
             Route("/plan/{kind}", changes.plan, methods=["POST"]),
             Route("/confirm", changes.confirm, methods=["POST"]),
-            Route("/metrics", metrics_route(dashboard.metrics)),
+            Route("/metrics", metrics_route(dashboard)),
             Route("/style.css", style),
             Mount("/static", StaticFiles(packages=[("sharecons.dashboard", "static")])),
         ],
@@ -143,13 +152,17 @@ class Started:
         await self._app(scope, receive, send)
 
 
-def metrics_route(metrics: Metrics) -> Callable[[Request], Response]:
-    """Return an endpoint with the metrics of the exporter; it is called in a thread."""
-    registry = make_registry(metrics)
+def metrics_route(dashboard: Dashboard) -> Callable[[Request], Awaitable[Response]]:
+    """Return an endpoint with the metrics of the exporter."""
+    registry: CollectorRegistry | None = None
 
-    def endpoint(request: Request) -> Response:
+    async def endpoint(request: Request) -> Response:
+        nonlocal registry
+        registry = registry or make_registry(dashboard.metrics())
         encode, media_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(registry), headers={"Content-Type": media_type})
+        # In a thread: thousands of series take tenths of a second.
+        text = await to_thread.run_sync(encode, registry)
+        return Response(text, headers={"Content-Type": media_type})
 
     return endpoint
 

@@ -41,7 +41,8 @@ class Dashboard:
         self._background: Background | None = None
         self._log = get_logger(__name__)
         self.live = Live(self._collector)
-        self.metrics = Metrics()
+        self._metrics = Metrics()
+        self._is_scraped = False
         self.changes = Changes(admin, self.live.show_change)
 
     @property
@@ -52,12 +53,24 @@ class Dashboard:
     def update(self, collected: CollectedGroups) -> None:
         """Show a newer collection."""
         self.live.update(collected)
-        self.metrics.update(snapshot_of(collected, duration=collected.duration))
+        if self._is_scraped:
+            self._metrics.update(snapshot_of(collected, duration=collected.duration))
 
     def broker_responded(self) -> None:
         """Show that a broker responds, before a collection has ended."""
         self.live.broker_responded()
-        self.metrics.broker_responded()
+        self._metrics.broker_responded()
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of the exporter; they count after the first call.
+
+        Without scrapes they would take a quarter of the time for nothing.
+        """
+        if not self._is_scraped:
+            self._is_scraped = True
+            latest = self.live.collected
+            self._metrics.update(snapshot_of(latest, duration=latest.duration))
+        return self._metrics
 
     def start(self) -> None:
         """Begin to collect, unless that has begun."""

@@ -1,6 +1,6 @@
 """The history of lag and rate since the process started, for lines and estimates.
 
-Each collection adds a point. A series has MAX_POINTS points at most: when it is full,
+Each collection adds a point. A series has a number of points at most: when it is full,
 every second point of its older half goes, so that a day takes no more memory than an
 hour, and the newest points stay.
 """
@@ -15,6 +15,8 @@ from sharecons.group_state.group_states import PartitionState
 __all__ = ["MAX_POINTS", "History", "Point", "Rates", "Series"]
 
 MAX_POINTS: Final = 360
+PARTITION_POINTS: Final = 60
+"""Points of a partition: its line is small, and there can be thousands."""
 
 RATE_SECONDS: Final = 60.0
 """Seconds over which a rate is computed, or since the first collection if less."""
@@ -61,7 +63,8 @@ class Rates(NamedTuple):
 class Series:
     """The points of a topic or a partition, the oldest first."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_points: int = MAX_POINTS) -> None:
+        self._max_points = max_points
         self.points: list[Point] = []
         self._before: Mapping[int, tuple[int, int]] = {}
 
@@ -82,8 +85,8 @@ class Series:
         self.points.append(
             Point(at, lag, last.settled + settled, last.written + written)
         )
-        if len(self.points) > MAX_POINTS:
-            half = MAX_POINTS // 2
+        if len(self.points) > self._max_points:
+            half = self._max_points // 2
             self.points = self.points[:half:2] + self.points[half:]
 
     @property
@@ -131,7 +134,10 @@ class History:
             for key, one in group.partitions.items():
                 by_topic.setdefault(key.topic, {})[key.partition] = one
                 if group_id in self._watched:
-                    series = self.partitions.setdefault((group_id, key), Series())
+                    series = self.partitions.get((group_id, key))
+                    if series is None:
+                        series = Series(PARTITION_POINTS)
+                        self.partitions[group_id, key] = series
                     series.add(collected.at, {key.partition: one})
             for topic, partitions in by_topic.items():
                 series = self.topics.setdefault((group_id, topic), Series())
