@@ -2,15 +2,17 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Final
+from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import urlopen
 
 from tests.cli.processes import start
+from tests.waiting import until_true
 
 __all__ = ["Pages", "dashboard"]
 
@@ -31,6 +33,12 @@ class Pages:
     @property
     def group_url(self) -> str:
         return f"{self._url}group?id={quote(self._group)}"
+
+    def has_group(self) -> bool:
+        """Return whether the group has been read."""
+        with suppress(HTTPError):
+            return bool(_signs(self.group_url))
+        return False
 
     def read(self) -> tuple[str, str, str]:
         """Return what the pages of the group, of all groups and of workers say.
@@ -66,7 +74,8 @@ def dashboard(servers: str, group: str, health: str | None) -> Iterator[Pages]:
     with start(broker, "dashboard", *options, stderr=None) as process:
         url = process.stdout.readline().decode().split()[-1]
         pages = Pages(url, group)
-        pages.read()  # The first request begins the collections.
+        # The first request begins the collections. Brokers can be stopped after one.
+        until_true(pages.has_group, pause=0.2)
         yield pages
 
 

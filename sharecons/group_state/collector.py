@@ -4,18 +4,24 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import final
+from typing import Final, final
 
 import anyio
 
-from sharecons.admin import ShareGroupAdmin
-from sharecons.errors import ConnectionFailedError, Error
+from sharecons.admin import Results, ShareGroup, ShareGroupAdmin
+from sharecons.errors import ConnectionFailedError, Error, RequestTimedOutError
+from sharecons.group_state.gather import failed
 from sharecons.group_state.group_states import GroupState, Source, with_earlier_values
 from sharecons.group_state.read_groups import FoundOffsets, States, read_groups
 from sharecons.group_state.reading_errors import Errors
 from sharecons.group_state.stored_states import read_all_states
+from sharecons.protocol.admin.broker_errors import is_code
+from sharecons.protocol.codes import Code
 
 __all__ = ["CollectedGroups", "GroupCollector"]
+
+WAIT: Final = 2.0
+"""Seconds for groups that were not listed; the others are read after that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +115,9 @@ class GroupCollector:
         errors.add("groups", listing.errors.values())
         self._unlisted = next(iter(listing.errors.values()), None)
         ids = [key for key in listing.groups if self._is_chosen(key)]
+        unlisted = [key for key in self.latest if key not in listing.groups]
+        if unlisted and self._unlisted is None:
+            ids += await self._existing(unlisted, errors)
         if not ids:
             return {}
         described = errors.added(
@@ -121,6 +130,27 @@ class GroupCollector:
         return await read_groups(
             self._admin, described, states, errors, before=self.latest
         )
+
+    async def _existing(self, ids: list[str], errors: Errors) -> list[str]:
+        """Return which groups exist and can be read, though no broker listed them.
+
+        Brokers of Kafka 4.4 that stop list no groups, without an error. Other groups
+        than deleted ones keep their earlier values.
+        """
+        late = RequestTimedOutError(f"not listed, and no response in {WAIT:g} s")
+        found: Results[str, ShareGroup] = failed(ids, late)
+        with anyio.move_on_after(WAIT):
+            found = await self._admin.describe_share_groups(*ids)
+        deleted = {
+            key
+            for key, error in found.errors.items()
+            if is_code(error, Code.GROUP_ID_NOT_FOUND)
+        }
+        others = [error for key, error in found.errors.items() if key not in deleted]
+        errors.add("groups", others)
+        self._unlisted = next(iter(others), None)
+        self.latest = {k: one for k, one in self.latest.items() if k not in deleted}
+        return list(found.found)
 
     def _is_chosen(self, group_id: str) -> bool:
         return not self._patterns or any(
