@@ -147,7 +147,9 @@ class Guard:
             path=scope.get("root_path") or "/",
             secure=scope["scheme"] == "https",
             httponly=True,
-            samesite="strict",
+            # Not strict: a browser that follows a link from another site, as in a chat,
+            # would not send it after the redirect. Rule 3 protects changes.
+            samesite="lax",
         )
         return response
 
