@@ -9,6 +9,7 @@ a description in words, which screen readers read.
 """
 
 import html
+import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -110,7 +111,7 @@ def shapes_of(bar: OffsetBar, delivery_limit: int | None) -> str:
     for look, run in groupby(enumerate(cells), lambda each: looks[each[0]]):
         if look is not None:
             shapes += _run(look, [(index, cell) for index, cell in run if cell])
-    if bar.limit is not None and _is_above(cells, int(bar.limit * CELLS)):
+    if bar.limit is not None and _is_above(cells, math.ceil(bar.limit * CELLS)):
         shapes.append(f'<path class="bar-end" d="M{bar.limit * WIDTH:g} 0v{HEIGHT}"/>')
     return "".join(shapes)
 

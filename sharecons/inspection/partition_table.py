@@ -4,6 +4,7 @@ The widest of three layouts that fits is used: all in one line per partition; th
 in a line above its partitions; the bar in a line below the numbers.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, starmap
 from typing import Final, NamedTuple
@@ -161,7 +162,7 @@ def _bar_text(
     bar: OffsetBar, width: int, delivery_limit: int | None, unicode: bool
 ) -> Text:
     """Return a bar as coloured characters."""
-    end = None if bar.limit is None else int(bar.limit * width)
+    end = None if bar.limit is None else math.ceil(bar.limit * width)
 
     def sign_and_style(index: int, cell: OffsetRange) -> tuple[str, str]:
         if index == end and cell.status is OffsetStatus.ABOVE:

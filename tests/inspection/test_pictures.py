@@ -2,6 +2,7 @@
 
 import io
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -170,7 +171,7 @@ def test_picture_has_the_bar_beside_the_numbers():
 
     row = next(line for line in lines if line.startswith("orders"))
     assert ["1200", "45000", "1999", "0", "1", "41800"] == row.split()[2:8]
-    assert row.endswith(" ◆█" + 38 * "·")
+    assert row.endswith(" ◆█┊" + 37 * "·")
 
 
 def test_end_of_the_window_is_marked_in_the_bar():
@@ -325,6 +326,15 @@ def test_last_delivery_differs_from_others():
     assert "bar-last" in bar_svg(bar, 5)
     assert "bar-open" in bar_svg(bar, 5)
     assert "bar-last" not in bar_svg(bar, None)
+
+
+def test_full_window_ends_within_a_cell_and_is_marked():
+    (bar,) = offset_bars_of(
+        group(inside(0, (0, 0, AVAILABLE, 1), (1, 99, ACKNOWLEDGED, 1), end=300))
+    )
+    bar = replace(bar, limit=100 / 300)
+
+    assert 'class="bar-end"' in bar_svg(bar, 5)
 
 
 def contrast(one, other):
