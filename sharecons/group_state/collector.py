@@ -120,8 +120,9 @@ class GroupCollector:
             ids += await self._existing(unlisted, errors)
         if not ids:
             return {}
+        # A group can be deleted after it was listed.
         described = errors.added(
-            "groups", await self._admin.describe_share_groups(*ids)
+            "groups", _without_deleted(await self._admin.describe_share_groups(*ids))
         )
 
         async def states(offsets: FoundOffsets) -> States:
@@ -141,18 +142,23 @@ class GroupCollector:
         found: Results[str, ShareGroup] = failed(ids, late)
         with anyio.move_on_after(WAIT):
             found = await self._admin.describe_share_groups(*ids)
-        deleted = {
-            key
-            for key, error in found.errors.items()
-            if is_code(error, Code.GROUP_ID_NOT_FOUND)
-        }
-        others = [error for key, error in found.errors.items() if key not in deleted]
-        errors.add("groups", others)
-        self._unlisted = next(iter(others), None)
+        left = errors.added("groups", _without_deleted(found))
+        self._unlisted = next(iter(left.errors.values()), None)
+        deleted = found.keys() - left.keys()
         self.latest = {k: one for k, one in self.latest.items() if k not in deleted}
-        return list(found.found)
+        return list(left.found)
 
     def _is_chosen(self, group_id: str) -> bool:
         return not self._patterns or any(
             fnmatchcase(group_id, each) for each in self._patterns
         )
+
+
+def _without_deleted(described: Results[str, ShareGroup]) -> Results[str, ShareGroup]:
+    return Results(
+        {
+            key: one
+            for key, one in described.items()
+            if not is_code(one.error, Code.GROUP_ID_NOT_FOUND)
+        }
+    )

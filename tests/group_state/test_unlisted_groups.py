@@ -1,4 +1,4 @@
-"""Groups that the list leaves out: brokers that stop list none, without an error."""
+"""Groups that the list leaves out, as of brokers that stop, and deleted ones."""
 
 import pytest
 
@@ -59,6 +59,18 @@ async def test_group_that_was_deleted_is_left_out(admin, collector, group):
     (await admin.delete_share_groups(group)).check()
 
     collected = await collector.collect()
+
+    assert ({}, {}) == (collected.groups, collector.latest)
+    assert () == collected.error_messages
+
+
+async def test_group_that_is_deleted_after_it_was_listed_is_left_out(
+    kafka, admin, collector, group
+):
+    kafka.cluster.broker.faults.clear()
+    fault = kafka.cluster.broker.faults.on("ShareGroupDescribe")
+    with fault.refuse("GROUP_ID_NOT_FOUND", each=True):
+        collected = await collector.collect()
 
     assert ({}, {}) == (collected.groups, collector.latest)
     assert () == collected.error_messages

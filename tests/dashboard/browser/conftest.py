@@ -22,12 +22,12 @@ def apart():
         yield lambda function, *args: threads.submit(function, *args).result()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def scene(any_kafka, apart):
     return apart(make_scene, any_kafka)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
     from playwright.sync_api import sync_playwright
 
@@ -65,7 +65,7 @@ def page(chromium):
     assert [] == problems
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def dashboard(scene):
     """The address of a dashboard of the scene, with changes and a worker."""
     with served(scene) as url:
