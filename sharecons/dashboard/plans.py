@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from sharecons._record import TopicPartition
 from sharecons.admin import ShareGroupAdmin
 from sharecons.admin.log_bounds import log_bounds
+from sharecons.dashboard.texts import parse_number
 from sharecons.dead_letters import (
     DeadLetterRecord,
     DeadLetters,
@@ -228,10 +229,7 @@ def _needed(fields: Fields, name: str) -> str:
 
 
 def _number(fields: Fields, name: str) -> int:
-    text = _needed(fields, name)
-    if not (text.isascii() and text.isdecimal() and len(text) < 20):
-        raise ConfigurationError(f"{name} is a whole number, not {text!r}")
-    return int(text)
+    return parse_number(name, _needed(fields, name))
 
 
 def _optional_number(fields: Fields, name: str) -> int | None:

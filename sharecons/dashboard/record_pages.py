@@ -76,10 +76,10 @@ class RecordPages:
     async def letter(self, request: Request) -> HTMLResponse:
         """Show one dead letter, with its traceback and its origin."""
         topic = request.query_params.get("topic", "")
-        partition = number_of(request, "partition")
-        offset = number_of(request, "offset")
         letter, problem = None, "there is no dead letter at this offset"
         try:
+            partition = number_of(request, "partition")
+            offset = number_of(request, "offset")
             if partition is not None and offset is not None:
                 letters = DeadLetters.from_admin(self._admin, topic)
                 letter = await letters.get(partition, offset)

@@ -1,7 +1,8 @@
 """Templates, addresses and pages of lists. Texts from Kafka are escaped, by jinja2."""
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -11,13 +12,12 @@ from starlette.responses import HTMLResponse
 
 from sharecons.dashboard import texts
 from sharecons.dashboard.live import Live
+from sharecons.errors import ConfigurationError
 from sharecons.inspection.bar_svg import PATTERNS
 
 __all__ = ["PageNumber", "Renderer", "number_of", "page_of"]
 
 T = TypeVar("T")
-
-MAX_DIGITS: Final = 19
 
 
 class PageNumber(NamedTuple):
@@ -66,12 +66,21 @@ def page_of(
 ) -> tuple[PageNumber, Sequence[T]]:
     """Return the page that a request names, or the nearest one, and what it has."""
     pages = max(1, -(-len(found) // size))
-    number = min(pages, max(1, number_of(request, "page") or 1))
+    number = min(pages, _wanted_page(request))
     return PageNumber(number, pages), found[(number - 1) * size : number * size]
 
 
 def number_of(request: Request, name: str) -> int | None:
-    """Return a whole number of the query; None without one."""
-    text = request.query_params.get(name, "").strip()
-    is_number = text.isascii() and text.isdecimal() and len(text) < MAX_DIGITS
-    return int(text) if is_number else None
+    """Return a whole number of the query; None without one.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    text = request.query_params.get(name, "")
+    return texts.parse_number(name, text) if text.strip() else None
+
+
+def _wanted_page(request: Request) -> int:
+    with suppress(ConfigurationError):
+        return number_of(request, "page") or 1
+    return 1

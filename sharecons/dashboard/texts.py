@@ -1,16 +1,18 @@
-"""Numbers and times as people read them; the filters of the templates."""
+"""Numbers and times as people read and type them; the filters of the templates."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from sharecons.dashboard.history import Rates
+from sharecons.errors import ConfigurationError
 from sharecons.escaping import escape
 from sharecons.inspection.diagnosis.formats import format_duration
 
-__all__ = ["FILTERS"]
+__all__ = ["FILTERS", "parse_number"]
 
 UNKNOWN: Final = "?"
+MAX_DIGITS: Final = 19
 
 
 def count(value: int | None) -> str:
@@ -73,6 +75,18 @@ def lines(text: str) -> str:
 
 def first_line(text: str) -> str:
     return escape(text.split("\n", 1)[0])
+
+
+def parse_number(name: str, text: str) -> int:
+    """Return a whole number that a person typed.
+
+    Raises:
+        ConfigurationError: it is none, or larger than any offset.
+    """
+    number = text.strip()
+    if number.isascii() and number.isdecimal() and len(number) < MAX_DIGITS:
+        return int(number)
+    raise ConfigurationError(f"{name} is a whole number, not {text!r}")
 
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
