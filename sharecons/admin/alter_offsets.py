@@ -9,6 +9,7 @@ from sharecons.config.validation import INT64_MAX, check_count, check_string
 from sharecons.errors import ConfigurationError, ConnectionFailedError, Error
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.log_offsets import list_offsets
+from sharecons.protocol.admin.broker_errors import check_altered
 from sharecons.protocol.admin.fanout import merge_replies, part_results
 from sharecons.protocol.admin.models import CommittedOffset, OffsetSpec
 from sharecons.protocol.admin.requests import (
@@ -127,6 +128,7 @@ async def _send_alter(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[Mapping[TopicPartition, Reply[None]]]]:
         reply = await executor.send(node_id, request)
+        check_altered(reply)
         if reply.code != Code.NONE:
             return {group_id: reply._replace(value=None)}
         # Other brokers know the topics; the coordinator will in a moment.

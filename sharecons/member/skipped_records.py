@@ -24,7 +24,7 @@ from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
 from sharecons.net.log_offsets import list_offsets
-from sharecons.protocol.admin.broker_errors import broker_error
+from sharecons.protocol.admin.broker_errors import broker_error, check_altered
 from sharecons.protocol.admin.fanout import RETRIABLE
 from sharecons.protocol.admin.models import GroupOffset, OffsetSpec
 from sharecons.protocol.admin.requests import (
@@ -191,7 +191,9 @@ async def _store(
     async def send(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[Mapping[TopicPartition, Reply[None]]]]:
-        return {group_id: await executor.send(node_id, request)}
+        reply = await executor.send(node_id, request)
+        check_altered(reply)
+        return {group_id: reply}
 
     results = await executor.of_groups([group_id], STORE_ACTION, send)
     if error := results[group_id].error:

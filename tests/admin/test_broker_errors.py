@@ -337,6 +337,17 @@ async def test_configs_can_be_set_without_reading_broker_bounds(broker, admin):
     assert (await admin.alter_group_configs("g", {"share.delivery.count.limit": 7})).ok
 
 
+async def test_altered_offsets_that_kafka_4_1_ignores_raise(broker, admin):
+    def ignore(response, context):
+        return {**response, "responses": []}
+
+    broker.faults.on("AlterShareGroupOffsets", times=None).change(ignore)
+    altered = await admin.alter_share_group_offsets("g", {HERE: 5})
+
+    assert isinstance(altered[HERE].error, UnsupportedVersionError)
+    assert "use Kafka 4.2 or newer" in str(altered[HERE].error)
+
+
 async def test_older_kafka_error_names_the_needed_version(broker, admin):
     def without_share_groups(request, context):
         apis = [{"api_key": 10, "min_version": 0, "max_version": 6}]

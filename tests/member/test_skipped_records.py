@@ -1,5 +1,6 @@
 """The number of records that a new group skips because it starts at the end."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -256,3 +257,18 @@ def test_partitions_without_a_start_offset_are_new() -> None:
     partitions = [TopicPartition("a", number) for number in range(3)]
 
     assert partitions[1:] == new_partitions(partitions, offsets(a0=5, a1=None))
+
+
+async def test_start_that_kafka_4_1_does_not_store_is_logged(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "sharecons.member.skipped_records")
+    broker.faults.on("AlterShareGroupOffsets", times=None).change(
+        lambda response, _: {**response, "responses": []}
+    )
+    async with consuming(broker):
+        pass
+
+    (line,) = (text for text in caplog.messages if "not stored" in text)
+    assert "use Kafka 4.2 or newer" in line
+    assert ["WARNING"] == levels(caplog)

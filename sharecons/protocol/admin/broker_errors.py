@@ -7,16 +7,18 @@ Rule 2: nothing here depends on how the request was sent.
 from collections.abc import Mapping
 from typing import Final
 
+from sharecons._record import TopicPartition
 from sharecons.errors import (
     AuthorizationError,
     BrokerError,
     Error,
     UnsupportedVersionError,
 )
+from sharecons.protocol.admin.requests import Reply
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.group.rejections import SHARE_GROUPS_OFF
 
-__all__ = ["broker_error", "is_code"]
+__all__ = ["broker_error", "check_altered", "is_code"]
 
 _FORBIDDEN: Final = (
     Code.TOPIC_AUTHORIZATION_FAILED,
@@ -73,6 +75,18 @@ def broker_error(action: str, target: str, code: int, message: str | None) -> Er
         return UnsupportedVersionError(f"{text}: {SHARE_GROUPS_OFF}")
     text += f": {advice}" if advice else ""
     return kind(text, code=code, name=name)
+
+
+def check_altered(reply: Reply[Mapping[TopicPartition, Reply[None]]]) -> None:
+    """Raise UnsupportedVersionError if a broker ignored AlterShareGroupOffsets.
+
+    Kafka 4.1.1 changes nothing, and returns success without results.
+    """
+    if reply.code == Code.NONE and not reply.value:
+        raise UnsupportedVersionError(
+            "the broker ignored AlterShareGroupOffsets, and no start offset was "
+            "changed; use Kafka 4.2 or newer"
+        )
 
 
 def is_code(error: Error | None, *codes: int) -> bool:
