@@ -182,9 +182,20 @@ class ShareGroupAdmin(TopicMethods):
 
         Does not disturb the group. Needs CLUSTER_ACTION on the cluster, like brokers.
         """
-        validation.check_group_id(group_id)
-        wanted = validation.check_partitions(partitions)
-        return await state.read_state(self._executor(), group_id, wanted)
+        return (await self.read_states({group_id: partitions}))[group_id]
+
+    async def read_states(
+        self, partitions: Mapping[str, Iterable[TopicPartition] | None]
+    ) -> Mapping[str, Results[TopicPartition, SharePartitionState]]:
+        """Read the states of partitions of many groups, as `read_state` of one.
+
+        Topics and coordinators are looked up once, for all groups.
+        """
+        wanted = {
+            validation.check_group_id(group_id): validation.check_partitions(keys)
+            for group_id, keys in partitions.items()
+        }
+        return await state.read_states(self._executor(), wanted)
 
     async def read_state_summary(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None

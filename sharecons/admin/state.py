@@ -1,11 +1,11 @@
 """The state of share-partitions, read from share coordinators without side effects."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeVar
 
 from sharecons._record import TopicPartition
 from sharecons.admin.offsets import list_share_group_offsets
-from sharecons.net.admin_executor import AdminExecutor
+from sharecons.net.admin_executor import AdminExecutor, GroupPartition
 from sharecons.protocol.admin.broker_errors import broker_error
 from sharecons.protocol.admin.fanout import find_partition
 from sharecons.protocol.admin.models import SharePartitionState, StateSummary, Topic
@@ -14,10 +14,9 @@ from sharecons.protocol.admin.results import Result, Results
 from sharecons.protocol.codes import Code
 from sharecons.protocol.partitions import SharePartition
 
-__all__ = ["find_share_partitions", "read_state", "read_state_summary"]
+__all__ = ["find_share_partitions", "read_state_summary", "read_states"]
 
 Partitions = tuple[TopicPartition, ...]
-SharePartitions = Mapping[TopicPartition, SharePartition]
 Summaries = Mapping[SharePartition, Reply[StateSummary]]
 States = Mapping[SharePartition, Reply[SharePartitionState]]
 
@@ -26,57 +25,57 @@ V = TypeVar("V")
 ACTION: Final = "read the state of"
 
 
-async def read_state(
-    executor: AdminExecutor, group_id: str, partitions: Partitions | None
-) -> Results[TopicPartition, SharePartitionState]:
-    """Read states with the leader epoch that their coordinator already has.
+async def read_states(
+    executor: AdminExecutor, groups: Mapping[str, Partitions | None]
+) -> Mapping[str, Results[TopicPartition, SharePartitionState]]:
+    """Read states with the leader epochs that their coordinators already have.
 
     The coordinator takes a higher epoch for the epoch of a new leader, and fences the
     current one. So the epoch is read first, and again if it has grown meanwhile.
     """
-    named = await find_share_partitions(executor, group_id, partitions)
-    found = named.found
-
-    async def send(
-        node_id: int, keys: Partitions
-    ) -> Mapping[TopicPartition, Reply[SharePartitionState]]:
-        wanted = tuple(found[key] for key in keys)
-        summaries = await _summaries(executor, node_id, group_id, wanted)
-        epochs = {
-            each: reply.value.leader_epoch
-            for each, reply in summaries.items()
-            if _has_start_offset(reply) and reply.value is not None
-        }
-        states = await _states(executor, node_id, group_id, epochs)
-        return {
-            key: states.get(each) or _reply_without_state(summaries[each])
-            for key, each in zip(keys, wanted, strict=True)
-            if each in summaries
-        }
-
-    read = await executor.of_share_partitions(group_id, found, ACTION, send)
-    return _with_unknown(named, read)
+    return await _read(executor, groups, _states)
 
 
 async def read_state_summary(
     executor: AdminExecutor, group_id: str, partitions: Partitions | None
 ) -> Results[TopicPartition, StateSummary]:
-    named = await find_share_partitions(executor, group_id, partitions)
-    found = named.found
+    return (await _read(executor, {group_id: partitions}, _summaries))[group_id]
 
-    async def send(
-        node_id: int, keys: Partitions
-    ) -> Mapping[TopicPartition, Reply[StateSummary]]:
+
+async def _read(
+    executor: AdminExecutor,
+    groups: Mapping[str, Partitions | None],
+    send: Callable[
+        [AdminExecutor, int, str, tuple[SharePartition, ...]],
+        Awaitable[Mapping[SharePartition, Reply[V]]],
+    ],
+) -> Mapping[str, Results[TopicPartition, V]]:
+    """Look up topics and coordinators of all groups, then request each group."""
+    named = await find_share_partitions(executor, groups)
+    found = {
+        (group_id, key): each
+        for group_id, results in named.items()
+        for key, each in results.found.items()
+    }
+
+    async def send_group(
+        node_id: int, keys: tuple[GroupPartition, ...]
+    ) -> Mapping[GroupPartition, Reply[V]]:
+        group_id = keys[0][0]
         wanted = tuple(found[key] for key in keys)
-        summaries = await _summaries(executor, node_id, group_id, wanted)
-        return {
-            key: summaries[each]
-            for key, each in zip(keys, wanted, strict=True)
-            if each in summaries
-        }
+        replies = await send(executor, node_id, group_id, wanted)
+        return {key: replies[found[key]] for key in keys if found[key] in replies}
 
-    read = await executor.of_share_partitions(group_id, found, ACTION, send)
-    return _with_unknown(named, read)
+    read = await executor.of_share_partitions(found, ACTION, send_group)
+    return {
+        group_id: Results(
+            {
+                key: read.get((group_id, key), Result(error=one.error))
+                for key, one in results.items()
+            }
+        )
+        for group_id, results in named.items()
+    }
 
 
 async def _summaries(
@@ -94,13 +93,22 @@ async def _states(
     executor: AdminExecutor,
     node_id: int,
     group_id: str,
-    leader_epochs: Mapping[SharePartition, int],
+    wanted: tuple[SharePartition, ...],
 ) -> States:
-    if not leader_epochs:
-        return {}
-    request = ReadState(group_id=group_id, leader_epochs=leader_epochs)
-    response: States = await executor.send(node_id, request)
-    return response
+    summaries = await _summaries(executor, node_id, group_id, wanted)
+    epochs = {
+        each: reply.value.leader_epoch
+        for each, reply in summaries.items()
+        if _has_start_offset(reply) and reply.value is not None
+    }
+    states: States = {}
+    if epochs:
+        request = ReadState(group_id=group_id, leader_epochs=epochs)
+        states = await executor.send(node_id, request)
+    return {
+        each: states.get(each) or _reply_without_state(reply)
+        for each, reply in summaries.items()
+    }
 
 
 def _has_start_offset(reply: Reply[StateSummary]) -> bool:
@@ -123,17 +131,23 @@ def _reply_without_state(reply: Reply[StateSummary]) -> Reply[SharePartitionStat
 
 
 async def find_share_partitions(
-    executor: AdminExecutor, group_id: str, partitions: Partitions | None
-) -> Results[TopicPartition, SharePartition]:
-    """Look up the topic ids of partitions; None means all that the group has."""
-    if partitions is None:
-        listed = await list_share_group_offsets(executor, [group_id], None)
-        partitions = tuple(listed[group_id].value)
-    if not partitions:
-        return Results({})
-    names = (partition.topic for partition in partitions)
+    executor: AdminExecutor, groups: Mapping[str, Partitions | None]
+) -> Mapping[str, Results[TopicPartition, SharePartition]]:
+    """Look up the topic ids of partitions; None means all that a group has."""
+    every = [group_id for group_id, wanted in groups.items() if wanted is None]
+    listed = await list_share_group_offsets(executor, every, None) if every else {}
+    partitions = {
+        group_id: tuple(listed[group_id].value) if wanted is None else wanted
+        for group_id, wanted in groups.items()
+    }
+    names = {key.topic for keys in partitions.values() for key in keys}
+    if not names:
+        return {group_id: Results({}) for group_id in groups}
     topics = (await executor.brokers.request_topics(names, executor.deadline)).topics
-    return Results({key: _share_partition(key, topics) for key in partitions})
+    return {
+        group_id: Results({key: _share_partition(key, topics) for key in keys})
+        for group_id, keys in partitions.items()
+    }
 
 
 def _share_partition(
@@ -145,14 +159,3 @@ def _share_partition(
         what = f"{key.topic}-{key.partition}"
         return Result(error=broker_error(ACTION, what, code, message))
     return Result(SharePartition(topic.topic_id, key.partition))
-
-
-def _with_unknown(
-    named: Results[TopicPartition, SharePartition], read: Results[TopicPartition, V]
-) -> Results[TopicPartition, V]:
-    return Results(
-        {
-            key: read[key] if key in read else Result(error=one.error)
-            for key, one in named.items()
-        }
-    )

@@ -47,7 +47,8 @@ async def read_state_records(
     Reads only the partitions of the state topic that their keys map to, each from its
     start to its end at the time of the call.
     """
-    named = await find_share_partitions(executor, group_id, partitions)
+    found = await find_share_partitions(executor, {group_id: partitions})
+    named = found[group_id]
     state_partitions = await _state_partitions(executor, group_id, named.found)
     states = StateReplay()
     failed = await _replay(executor, group_id, set(state_partitions.values()), states)

@@ -6,7 +6,7 @@ which is compiled.
 """
 
 from collections.abc import AsyncIterator
-from typing import Any, Generic, Protocol, Self
+from typing import Any, Generic, Self
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -72,13 +72,6 @@ async def _find_lease(
         queue.end_pause()
         queue.check(reader)
     return queue.buffer.lease
-
-
-class LeaseReader(Protocol):
-    """A reader that returns the records of a lease one by one."""
-
-    def serve(self, lease: Lease) -> Any:
-        """Return the lease's next record, and the others at the next calls."""
 
 
 async def next_record(queue: DeliveryQueue, reader: Any, iterator: object) -> Any:

@@ -3,6 +3,7 @@
 import enum
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -16,7 +17,7 @@ from sharecons.admin import (
 )
 from sharecons.errors import AuthorizationError, Error
 from sharecons.group_state.assemble import StoredState
-from sharecons.group_state.gather import failed, run_all
+from sharecons.group_state.gather import failed
 from sharecons.group_state.reading_errors import Errors
 
 if TYPE_CHECKING:
@@ -81,33 +82,38 @@ async def read_all_states(
 
     Without the permission, which is for all groups, one request finds out.
     """
-    states: dict[str, Results[TopicPartition, StoredState]] = {}
-    forbidden: list[Error] = []
-
-    async def read(item: tuple[str, tuple[TopicPartition, ...]]) -> None:
-        group_id, keys = item
-        if forbidden:
-            states[group_id] = failed(keys, forbidden[0])
-            return
-        try:
-            found, _ = await read_states(admin, group_id, keys, StateSource.COORDINATOR)
-        except Error as error:
-            # If raised, it would cancel the requests for other groups.
-            found = failed(keys, error)
-        states[group_id] = found
-        if (missing_right := _forbidden_error(found)) is None:
-            errors.added("states", found)
-        elif not forbidden:
-            forbidden.append(missing_right)
-            errors.add("states", forbidden)
-
     # Without a start offset, there is no state.
     stored = {
         group_id: tuple(k for k, one in each.items() if one.start_offset is not None)
         for group_id, each in offsets.items()
     }
-    await run_all(read, [item for item in stored.items() if item[1]])
+    wanted = {group_id: keys for group_id, keys in stored.items() if keys}
+    first = dict(islice(wanted.items(), 1))
+    states = await _read_stored(admin, first)
+    rest = {group_id: wanted[group_id] for group_id in wanted if group_id not in first}
+    for found in states.values():
+        if (forbidden := _forbidden_error(found)) is not None:
+            errors.add("states", [forbidden])
+            return states | {
+                group_id: failed(keys, forbidden) for group_id, keys in rest.items()
+            }
+    states |= await _read_stored(admin, rest)
+    for found in states.values():
+        errors.added("states", found)
     return states
+
+
+async def _read_stored(
+    admin: ShareGroupAdmin, wanted: Mapping[str, tuple[TopicPartition, ...]]
+) -> dict[str, Results[TopicPartition, StoredState]]:
+    try:
+        read = await admin.read_states(wanted)
+    except Error as error:
+        return {group_id: failed(keys, error) for group_id, keys in wanted.items()}
+    return {
+        group_id: found.map(lambda state: StoredState(state=state))
+        for group_id, found in read.items()
+    }
 
 
 def _forbidden_error(

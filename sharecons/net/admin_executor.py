@@ -21,7 +21,9 @@ from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 from sharecons.protocol.partitions import SharePartition
 
-__all__ = ["AdminExecutor"]
+__all__ = ["AdminExecutor", "GroupPartition"]
+
+GroupPartition = tuple[str, TopicPartition]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -31,6 +33,9 @@ Send = Callable[[int, tuple[K, ...]], Awaitable[Mapping[K, Reply[V]]]]
 
 Route = Callable[[FanOut[K, V], tuple[K, ...]], Awaitable[None]]
 """Looks up the brokers for keys, and sets them as the routes of the fan-out."""
+
+MAX_CONCURRENT: Final = 8
+"""Requests of one call that are divided by group."""
 
 _ANY_NODE: Final = -1
 _FINAL_ERRORS: Final = (AuthenticationError, UnsupportedVersionError)
@@ -73,27 +78,37 @@ class AdminExecutor:
 
     async def of_share_partitions(
         self,
-        group_id: str,
-        share_partitions: Mapping[TopicPartition, SharePartition],
+        share_partitions: Mapping[GroupPartition, SharePartition],
         action: str,
-        send: Send[TopicPartition, V],
-    ) -> Results[TopicPartition, V]:
-        """Request partitions of a share group from their share coordinators."""
-        fan_out: FanOut[TopicPartition, V] = FanOut(
+        send: Send[GroupPartition, V],
+    ) -> Results[GroupPartition, V]:
+        """Request partitions of share groups from their share coordinators.
+
+        Their requests have one group each: `send` gets partitions of one group.
+        """
+        fan_out: FanOut[GroupPartition, V] = FanOut(
             share_partitions,
             action,
-            lambda key: f"{key.topic}-{key.partition} of group {group_id!r}",
+            lambda key: f"{key[1].topic}-{key[1].partition} of group {key[0]!r}",
         )
 
         async def route(
-            fan_out: FanOut[TopicPartition, V], keys: tuple[TopicPartition, ...]
+            fan_out: FanOut[GroupPartition, V], keys: tuple[GroupPartition, ...]
         ) -> None:
             by_key = {
-                coordinator_key(group_id, share_partitions[key]): key for key in keys
+                coordinator_key(key[0], share_partitions[key]): key for key in keys
             }
             await self._route_by_coordinator(fan_out, CoordinatorKind.SHARE, by_key)
 
-        return await self._run(fan_out, route, send)
+        limiter = anyio.CapacityLimiter(MAX_CONCURRENT)
+
+        async def send_part(
+            node_id: int, keys: tuple[GroupPartition, ...]
+        ) -> Mapping[GroupPartition, Reply[V]]:
+            async with limiter:
+                return await send(node_id, keys)
+
+        return await self._run(fan_out, route, send_part, lambda key: key[0])
 
     async def of_partitions(
         self,
@@ -193,13 +208,17 @@ class AdminExecutor:
     # Requests.
 
     async def _run(
-        self, fan_out: FanOut[K, V], route: Route[K, V], send: Send[K, V]
+        self,
+        fan_out: FanOut[K, V],
+        route: Route[K, V],
+        send: Send[K, V],
+        part_of: Callable[[K], object] = lambda _: None,
     ) -> Results[K, V]:
         backoff = Backoff()
         with anyio.move_on_after(self.deadline.left):
             while not fan_out.finished:
                 await self._look_up(fan_out, route)
-                await self._send_all(fan_out, send)
+                await self._send_all(fan_out, send, part_of)
                 if not fan_out.finished:
                     await anyio.sleep(backoff.next_delay())
         if not fan_out.finished and not self.brokers.reached:
@@ -221,10 +240,16 @@ class AdminExecutor:
                 raise
             fan_out.on_connection_error(keys, error)
 
-    async def _send_all(self, fan_out: FanOut[K, V], send: Send[K, V]) -> None:
+    async def _send_all(
+        self, fan_out: FanOut[K, V], send: Send[K, V], part_of: Callable[[K], object]
+    ) -> None:
         async with anyio.create_task_group() as tasks:
             for node_id, keys in fan_out.keys_by_node().items():
-                tasks.start_soon(self._send_one, fan_out, send, node_id, keys)
+                parts: dict[object, list[K]] = {}
+                for key in keys:
+                    parts.setdefault(part_of(key), []).append(key)
+                for part in map(tuple, parts.values()):
+                    tasks.start_soon(self._send_one, fan_out, send, node_id, part)
 
     async def _send_one(
         self, fan_out: FanOut[K, V], send: Send[K, V], node_id: int, keys: tuple[K, ...]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 from sharecons.deserializers import Deserializers
 from sharecons.errors import DeserializationError
@@ -75,11 +75,6 @@ class Routes:
         self.dead_letter_topics = frozenset(
             topic for route in self.routes if (topic := route.settings.dead_letter)
         )
-
-    def of_record(self, record: Any) -> Route | None:
-        """Return the route of a record; None if `TopicSettings.find` finds none."""
-        settings, _ = self.settings.find(record)
-        return None if settings is None else self._by_settings[settings]
 
     def of_settings(self, settings: HandlerSettings) -> Route:
         """Return the route that has these settings."""

@@ -41,6 +41,10 @@ async def test_groups_are_read_with_one_request_of_each_kind(kafka, admin, group
     assert not collected.error_counts
     for once in ("ShareGroupDescribe", "DescribeShareGroupOffsets", "DescribeConfigs"):
         assert [1, 1] == [each[once] for each in sent], once
+    # Topics and coordinators: of groups, and of their partitions' states, of which the
+    # first one finds out whether they can be read.
+    for few in ("Metadata", "FindCoordinator"):
+        assert all(each[few] <= 8 for each in sent), few
     assert [2, 2] == [each["ListOffsets"] for each in sent]
     assert [1, 0] == [each["Fetch"] for each in sent]
     assert [COUNT, COUNT] == [each["ReadShareGroupState"] for each in sent]
