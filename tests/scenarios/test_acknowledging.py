@@ -19,7 +19,7 @@ from sharecons.net.io.transport import TcpNetwork
 from tests.killable_network import KillableNetwork
 from tests.scenarios.embedded_admin import ON_BOTH, AnyAdmin
 from tests.scenarios.queue import Queue, offsets, remaining_records, take
-from tests.scenarios.versions import since_4_2
+from tests.scenarios.versions import COUNT_AFTER_CLOSE, since_4_2
 from tests.waiting import until
 
 pytestmark = [pytest.mark.anyio, ON_BOTH]
@@ -106,6 +106,7 @@ async def test_acknowledge_by_offset_in_implicit_mode_replaces_the_accept(
 
 
 @pytest.mark.client_only
+@since_4_2
 async def test_acknowledge_of_a_record_not_held_raises(queue: Queue) -> None:
     queue.produce([b"0", b"1"])
     async with queue.consumer(
@@ -260,7 +261,7 @@ async def test_acknowledgements_of_a_lost_connection_fail_as_network_exception(
             consumer.acknowledge(queue.topic, 0, 0, RELEASE)
         (again,) = await take(records, 1)
 
-    assert again.delivery_count == 2
+    assert again.delivery_count == COUNT_AFTER_CLOSE
     assert [r.error and (r.error.code, r.error.name) for r in results] == [
         (13, "NETWORK_EXCEPTION")
     ]

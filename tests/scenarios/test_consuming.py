@@ -527,6 +527,7 @@ async def test_members_with_different_acknowledgement_modes_share_a_group(
     assert len(await remaining_records(queue)) <= 1, "the last implicit record"
 
 
+@since_4_2
 async def test_members_with_overlapping_topics_receive_only_their_topics(
     admin: AnyAdmin,
 ) -> None:

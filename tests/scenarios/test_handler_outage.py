@@ -9,6 +9,7 @@ import pytest
 
 from tests.scenarios.embedded_admin import ON_BOTH, AnyAdmin
 from tests.scenarios.queue import Queue, take
+from tests.scenarios.versions import HAS_VERSION_2, since_4_2
 from tests.waiting import until
 
 pytestmark = [pytest.mark.anyio, ON_BOTH]
@@ -56,7 +57,9 @@ class Handlers:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize(("consumers", "lost"), [(1, 0), (3, 5)])
+@pytest.mark.parametrize(
+    ("consumers", "lost"), [(1, 0), pytest.param(3, 5, marks=since_4_2)]
+)
 async def test_outage_of_four_seconds_archives_almost_no_record(
     admin: AnyAdmin, consumers: int, lost: int
 ) -> None:
@@ -68,7 +71,8 @@ async def test_outage_of_four_seconds_archives_almost_no_record(
 
     assert len(handlers.done) >= 500 - lost
     assert handlers.archived == 500 - len(handlers.done)
-    assert handlers.deliveries < 1200
+    if HAS_VERSION_2:  # otherwise each delivery is of the whole batch
+        assert handlers.deliveries < 1200
 
 
 async def test_released_record_is_redelivered_immediately(admin: AnyAdmin) -> None:

@@ -9,6 +9,7 @@ from sharecons import Record, ShareConsumer
 from sharecons.errors import LockLostError
 from tests.kafka_plugin import Kafka
 from tests.scenarios.queue import Queue, take
+from tests.scenarios.versions import since_4_2
 from tests.scenarios.watched import WatchedNetwork
 from tests.waiting import until
 
@@ -23,6 +24,7 @@ def queue3(kafka3: Kafka) -> Queue:
     return queue
 
 
+@since_4_2
 async def test_locks_of_killed_broker_are_lost_without_request_in_flight(
     kafka3: Kafka, queue3: Queue
 ) -> None:

@@ -12,8 +12,14 @@ from sharecons.metrics import MetricName
 from tests.broker.java_tools import JavaTools
 from tests.kafka_plugin import Kafka
 from tests.scenarios.queue import Queue
+from tests.scenarios.versions import since_4_2
 
-pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.slow("starts a JVM")]
+pytestmark = [
+    pytest.mark.anyio,
+    since_4_2,
+    pytest.mark.kafka,
+    pytest.mark.slow("starts a JVM"),
+]
 
 RECORDS: Final = 3000
 JAVA_NAMES: Final[dict[MetricName, str]] = {

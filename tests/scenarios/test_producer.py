@@ -12,6 +12,7 @@ from sharecons.errors import BrokerError
 from tests.broker.java_tools import JavaTools
 from tests.kafka_plugin import Admin, Kafka
 from tests.scenarios.queue import Queue, take
+from tests.scenarios.versions import since_4_2
 
 pytestmark = pytest.mark.anyio
 
@@ -80,6 +81,7 @@ async def test_keys_have_the_partitions_of_kafkas_producer(admin: Admin) -> None
 
 @pytest.mark.slow("starts a JVM")
 @pytest.mark.kafka
+@since_4_2
 async def test_keys_have_the_partitions_of_the_java_producer(real_kafka: Kafka) -> None:
     queue = Queue(real_kafka.admin, partitions=7)
     keys = [f"schlüssel {number}" for number in range(50)]

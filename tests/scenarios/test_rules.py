@@ -396,6 +396,7 @@ async def test_start_that_is_not_stored_is_kept_until_the_connection_ends(
     assert received == ([0, 1] if kept else [])
 
 
+@since_4_2
 async def test_start_of_a_group_is_stored_only_while_it_has_no_members(
     admin: Admin,
 ) -> None:

@@ -20,6 +20,7 @@ from tests.scenarios.push_recorder import (
     telemetry_kafka,
 )
 from tests.scenarios.queue import Queue, take
+from tests.scenarios.versions import since_4_2
 from tests.waiting import until
 
 pytestmark = [
@@ -140,6 +141,7 @@ async def test_metrics_beyond_telemetry_max_bytes_are_left_out(
     assert "telemetry.max.bytes" in caplog.text
 
 
+@since_4_2
 async def test_java_client_pushes_the_same_names_to_the_embedded_broker() -> None:
     with EmbeddedBroker(topics={"orders": 1}) as broker:
         broker.telemetry.subscribe("org.apache.kafka.consumer.share.", interval=0.2)

@@ -14,6 +14,9 @@ HAS_VERSION_2 = KAFKA >= (4, 2)
 it, a fetch returns whole batches, and closing the session uses no delivery."""
 
 since_4_2 = pytest.mark.skipif(not HAS_VERSION_2, reason="requires Kafka 4.2")
+"""Kafka 4.2 brought more: AlterShareGroupOffsets, which Kafka 4.1 ignores,
+assignments of one partition to members with different topics, and the options of
+Kafka's tools (KIP-1147)."""
 
 since_4_3 = pytest.mark.skipif(KAFKA < (4, 3), reason="requires Kafka 4.3")
 
