@@ -251,11 +251,13 @@ class RecordEnds:
         """Return a record to the broker, after records of its lane that wait for it.
 
         Otherwise these would be processed before it. They stay if it is not delivered
-        again, and if they would leave the group without a call of their handler.
+        again, if they would leave the group without a call of their handler, and if
+        they are copied.
         """
         if not self._decisions.is_last_delivery(item):
             for behind in item.queue.lane_behind(item):
-                if self._decisions.can_be_delivered_again(behind):
+                is_copied = behind in self._copies
+                if not is_copied and self._decisions.can_be_delivered_again(behind):
                     self._release_one(behind, released, actions)
         self._release_one(item, released, actions)
 

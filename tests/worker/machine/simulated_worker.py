@@ -301,6 +301,8 @@ class SimulatedWorker:
                 assert item in self.machine.copies, "it would be held for ever"
             if item.state is ItemState.RUNNING:
                 assert any(item in call.items for call in calls)
+        for item in self.machine.copies:
+            assert not item.is_done or self._is_last(item), "it is delivered again"
         self._check_lanes(held)
 
     def _check_lanes(self, held: set[WorkItem]) -> None:

@@ -376,6 +376,40 @@ def test_records_of_a_lane_are_released_from_the_last_one() -> None:
     assert [Acknowledge(item, RELEASE) for item in reversed(items)] == released
 
 
+def test_record_of_a_key_that_is_copied_at_the_end_is_copied_once() -> None:
+    worker = new_worker(
+        key_order=True, dead_letter="dead", retry=RetryPolicy(max_attempts=6)
+    )
+    first = worker.deliver(0, key=b"key")
+    copied = worker.deliver(1, key=b"key", delivery_count=4)
+
+    copy, released = worker.machine.release_held([first, copied])
+
+    assert isinstance(copy, Copy)
+    assert copied is copy.item
+    assert Acknowledge(first, RELEASE) == released
+
+
+def test_record_that_is_copied_is_not_released_with_another_one_of_its_key() -> None:
+    settings = HandlerSettings(
+        retry=POLICY, retry_topics=TOPICS, dead_letter="dead", key_order=True
+    )
+    worker = SimulatedWorker(
+        settings, {"refunds": HandlerSettings(retry_topics=TOPICS)}
+    )
+    first = started(worker, key=b"key")
+    copied = worker.deliver(1, topic="later", key=b"key")
+    (copy,) = worker.copies
+
+    worker.machine.stop()
+    worker.do(results(worker, first, ERROR))
+
+    assert [RELEASE] == first.record.ends
+    assert [] == copied.record.ends
+    worker.confirm(copy)
+    assert [ACCEPT] == copied.record.ends
+
+
 def test_record_that_holds_up_its_partition_is_logged_once() -> None:
     worker = new_worker()
     worker.machine.window.window = 10

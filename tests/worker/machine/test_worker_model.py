@@ -133,10 +133,12 @@ class WorkerAndBroker(RuleBasedStateMachine):
         self.next_offset += 1
 
     @precondition(lambda self: self.worker.topics.retry_topics)
-    @rule()
-    def deliver_of_a_retry_topic_without_headers(self) -> None:
-        topics, now = self.worker.topics, self.worker.now
-        record = FakeRecord(self.next_offset, topic="later", lock_deadline=now + LOCK)
+    @rule(key=keys)
+    def deliver_of_a_retry_topic_without_headers(self, key: bytes | None) -> None:
+        topics, deadline = self.worker.topics, self.worker.now + LOCK
+        record = FakeRecord(
+            self.next_offset, topic="later", key=key, lock_deadline=deadline
+        )
         (item,) = self.worker.take([record])
         self.next_offset += 1
         names = [handler.retry_topics.names for handler in topics.handlers]
