@@ -21,7 +21,14 @@ from tests.broker.call_handler import handle
 from tests.broker.messages import API_KEYS, make_request
 from tests.waiting import until_true
 
-__all__ = ["BOTH", "ClockedContext", "Embedded", "RealKafka", "either_broker"]
+__all__ = [
+    "BOTH",
+    "ClockedContext",
+    "Embedded",
+    "RealKafka",
+    "becoming",
+    "either_broker",
+]
 
 WARM = set()
 BOTH = ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)]
@@ -31,6 +38,18 @@ class ClockedContext(Context):
     @property
     def now(self):
         return self.connection.now
+
+
+def becoming(either, expected, read):
+    """Read until the value is the expected one; return the last one after 10 s.
+
+    A broker responds to a change before it has it.
+    """
+    for _ in range(100):
+        if (found := read()) == expected:
+            break
+        either.sleep(0.1)
+    return found
 
 
 class Embedded:

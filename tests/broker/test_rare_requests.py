@@ -4,7 +4,7 @@ import pytest
 
 from tests.broker.clients import new_name
 from tests.broker.configs import BROKER, GROUP, SET, TOPIC, alter
-from tests.broker.either import Embedded
+from tests.broker.either import Embedded, becoming
 from tests.broker.raw_batches import NOW, batch
 
 LOGGERS, METRICS = 8, 16
@@ -26,11 +26,10 @@ def resources(either, version, *kinds):
 def test_resources_of_a_kind_are_listed(either):
     topic, group = either.create_topic(), new_name("group")
     alter(either, GROUP, group, ("share.heartbeat.interval.ms", SET, "6000"))
-    either.sleep(0.3)
 
+    assert becoming(either, True, lambda: (GROUP, group) in resources(either, 1, GROUP))
     assert {(BROKER, "1")} == resources(either, 1, BROKER)
     assert (TOPIC, topic) in resources(either, 1, TOPIC)
-    assert (GROUP, group) in resources(either, 1, GROUP)
     everything = {(BROKER, "1"), (LOGGERS, "1"), (TOPIC, topic), (GROUP, group)}
     assert everything <= resources(either, 1)
     assert not resources(either, 0)
