@@ -18,7 +18,7 @@ __all__ = ["add_parser", "missing_package", "run"]
 
 PROGRAM: Final = "sharecons dashboard"
 DEFAULT_PORT: Final = 9933
-DEFAULT_INTERVAL: Final = 10.0
+DEFAULT_INTERVAL: Final = 15.0
 TOKEN: Final = "SHARECONS_DASHBOARD_TOKEN"
 READ_TOKEN: Final = "SHARECONS_DASHBOARD_READ_TOKEN"
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")

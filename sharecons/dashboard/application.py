@@ -47,7 +47,7 @@ def create_app(
     security: Security | None = None,
     timeout: float = 30.0,
     groups: Iterable[str] = (),
-    interval: float = 10.0,
+    interval: float = 15.0,
     workers: Iterable[str] = (),
     token: str | None = None,
     read_token: str | None = None,
