@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-import anyio
 from anyio.abc import TaskGroup
 
 from sharecons.admin import ShareGroupAdmin
@@ -108,7 +107,7 @@ class Changes:
         except Error as error:
             change.results = (str(error),)
             change.state = "failed"
-        except anyio.get_cancelled_exc_class():
+        except BaseException:
             change.state = "interrupted"
             raise
         finally:

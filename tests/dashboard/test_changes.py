@@ -1,12 +1,16 @@
 """Changes: a plan is shown, confirmed once, run, and logged."""
 
 import re
+from contextlib import suppress
 
 import anyio
 import pytest
 
 from sharecons import TopicPartition
 from sharecons.admin import ShareGroupAdmin
+from sharecons.dashboard.changes import Changes
+from sharecons.dashboard.guard import User
+from sharecons.dashboard.plans import PLANS, Plan
 from tests.dashboard.serving import HOSTILE, Page, dashboard
 from tests.dead_letters.letters import DEAD, new_letter, produce_letters
 
@@ -192,6 +196,23 @@ async def test_plan_is_confirmed_once_and_by_its_user(broker):
     assert [409, 303, 409, 409] == [
         each.status_code for each in (other, first, again, unknown)
     ]
+
+
+async def test_change_with_an_unexpected_error_is_not_running_any_more(monkeypatch):
+    async def run(progress):
+        raise RuntimeError("a fault of the program")
+
+    async def make(admin, fields):
+        return Plan(what="break", items=(), count=1, run=run)
+
+    monkeypatch.setitem(PLANS, "broken", make)
+    changes, user = Changes(None, lambda: None), User("ann", "change")
+    key, _ = await changes.plan("broken", {}, user)
+    with suppress(ExceptionGroup):
+        async with anyio.create_task_group() as changes.tasks:
+            change = changes.confirm(key, user)
+
+    assert "interrupted" == change.state
 
 
 async def test_large_form_is_refused(broker):
