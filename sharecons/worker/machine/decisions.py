@@ -159,7 +159,14 @@ class Decisions:
     def can_be_delivered_again(self, item: WorkItem) -> bool:
         """Return whether a record that is released can be processed afterwards."""
         has_attempts = item.attempt < item.settings.max_attempts
-        return has_attempts and not self.is_last_delivery(item)
+        return has_attempts and not self.is_last_call(item)
+
+    def is_last_call(self, item: WorkItem) -> bool:
+        """Return whether no delivery with a call follows a release."""
+        count: int = item.record.delivery_count
+        has_call = count < max(self.delivery_limit - 1, MIN_SPENT - 1)
+        has_queue = item.settings.dead_letter is not None
+        return self.is_last_delivery(item) or (has_queue and not has_call)
 
     def needs_dead_letter(self, item: WorkItem) -> bool:
         """Return whether a record must be copied before it returns to the broker."""
@@ -179,10 +186,7 @@ class Decisions:
         On its last delivery the broker would archive it, so it becomes a dead letter.
         So does one whose next delivery has no call: its error is known now.
         """
-        count = item.record.delivery_count
-        has_call = count < max(self.delivery_limit - 1, MIN_SPENT - 1)
-        has_queue = item.settings.dead_letter is not None
-        if not self.needs_dead_letter(item) and (has_call or not has_queue):
+        if item.settings.dead_letter is None or not self.is_last_call(item):
             return released
         reason = f"delivered for the last time: {released.reason}"
         return DeadLettered(reason, released.error, "last_delivery")

@@ -254,7 +254,7 @@ class RecordEnds:
         again, if they would leave the group without a call of their handler, and if
         they are copied.
         """
-        if not self._decisions.is_last_delivery(item):
+        if not self._decisions.is_last_call(item):
             for behind in item.queue.lane_behind(item):
                 is_copied = behind in self._copies
                 if not is_copied and self._decisions.can_be_delivered_again(behind):

@@ -376,6 +376,21 @@ def test_records_of_a_lane_are_released_from_the_last_one() -> None:
     assert [Acknowledge(item, RELEASE) for item in reversed(items)] == released
 
 
+@pytest.mark.parametrize(("count", "behind"), [(1, 4), (4, 1)])
+def test_record_without_another_call_stays_if_one_before_it_is_released(
+    count: int, behind: int
+) -> None:
+    policy = RetryPolicy(max_attempts=6)
+    worker = new_worker(key_order=True, dead_letter="dead", retry=policy)
+    first = started(worker, key=b"key", delivery_count=count)
+    stays = worker.deliver(1, key=b"key", delivery_count=behind)
+
+    worker.machine.stop()
+    worker.do(results(worker, first, ERROR))
+
+    assert not stays.has_outcome
+
+
 def test_record_of_a_key_that_is_copied_at_the_end_is_copied_once() -> None:
     worker = new_worker(
         key_order=True, dead_letter="dead", retry=RetryPolicy(max_attempts=6)
