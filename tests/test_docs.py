@@ -8,6 +8,7 @@ import pytest
 from sharecons.protocol.group.states import TRANSITIONS
 
 ROOT = Path(__file__).parent.parent
+COMPARISON = ROOT / "docs" / "comparison.md"
 DESIGN = (ROOT / "docs" / "design.md").read_text()
 
 
@@ -50,6 +51,25 @@ def test_links_of_the_documents_lead_to_files_and_headings() -> None:
                 missing.append(f"{page.relative_to(ROOT)}: {link}")
 
     assert missing == []
+
+
+def test_cells_of_the_comparison_have_a_source() -> None:
+    rows = re.findall(r"^\| (.*) \|$", COMPARISON.read_text(), re.MULTILINE)
+    tables = [re.split(r" \| ", row) for row in rows if not row.startswith("---")]
+    cells = [cell for row in tables for cell in row[1:] if len(row) > 3 and row[0]]
+
+    assert len(cells) > 150
+    assert [
+        c for c in cells if c != "not stated" and "](" not in c and "][" not in c
+    ] == []
+
+
+def test_tests_that_the_comparison_names_exist() -> None:
+    named = re.findall(r'\]\((\.\./tests/\S+) "(\w+)"\)', COMPARISON.read_text())
+
+    assert len(named) > 20
+    for path, test in named:
+        assert f"def {test}(" in (COMPARISON.parent / path).read_text(), (path, test)
 
 
 def _anchors(page: Path) -> set[str]:
