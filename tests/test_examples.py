@@ -239,18 +239,23 @@ def wait_for_health(url: str, status: int) -> None:
     until_true(has_status, what=f"status {status} of {url}/health")
 
 
-def program_of_the_readme(bootstrap_servers: str, number: int = 0) -> str:
-    readme = (ROOT / "README.md").read_text()
-    block = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[number]
+def program_of_the_readme(
+    bootstrap_servers: str, number: int = 0, page: str = "README.md"
+) -> str:
+    text = (ROOT / page).read_text()
+    block = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[number]
     return block.replace("localhost:9092", bootstrap_servers)
 
 
 @slow
 @pytest.mark.parametrize("number", [0, 1])
-def test_readme_program_runs(orders: Kafka, tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_readme_program_runs(
+    orders: Kafka, tmp_path: Path, number: int, page: str
+) -> None:
     program = tmp_path / "program.py"
-    program.write_text(program_of_the_readme(orders.bootstrap_servers, number))
-    job = f"job {number} of the readme"
+    program.write_text(program_of_the_readme(orders.bootstrap_servers, number, page))
+    job = f"job {number} of {page}"
     orders.admin.produce(TOPIC, [job.encode()])
 
     assert job in run_until(program, orders, job, 1)
