@@ -1,7 +1,9 @@
 """TLS and SASL with a real Kafka: successful and rejected connections."""
 
 import base64
+import sys
 import time
+from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -16,6 +18,8 @@ from sharecons.protocol.group.messages import FindCoordinator
 from tests.broker.java_tools import JavaTools
 from tests.config.authority import PASSWORD as STORE_PASSWORD
 from tests.config.conftest import NAME, PASSWORD, quote_jaas
+from tests.guides import Guide
+from tests.waiting import until
 
 pytestmark = [
     pytest.mark.anyio,
@@ -137,6 +141,29 @@ async def test_async_token_source_is_awaited(secure_kafka):
     )
 
     assert response is not None
+
+
+async def test_program_for_msk_consumes_with_the_tokens_of_its_signer(
+    secure_kafka, authority, monkeypatch, capsys
+):
+    signer = SimpleNamespace(
+        generate_auth_token=lambda region: (unsecured({"sub": NAME})(), 0)
+    )
+    package = SimpleNamespace(MSKAuthTokenProvider=signer)
+    monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", package)
+    program = Guide("which-kafka.md").program("print_orders")
+    secure_kafka.admin.create_topic(name="orders")
+    servers = secure_kafka.at("NAMEDTLS")
+    tls = Security.tls(ca_file=authority.ca_file)
+    security = Security.oauthbearer(unsecured({"sub": NAME}), tls=tls)
+    async with Producer(bootstrap_servers=servers, security=security) as producer:
+        await producer.send("orders", b"tea")
+
+    with anyio.fail_after(40):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(program, servers, tls)
+            await until(lambda: "tea" in capsys.readouterr().out)
+            tasks.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
