@@ -40,6 +40,19 @@ def test_design_names_files_and_tests_that_exist(page: str) -> None:
     ] == []
 
 
+@pytest.mark.parametrize("page", ["concepts.md", "guarantees.md"])
+def test_tests_that_a_page_names_exist(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text()
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
+
+    assert named
+    assert [
+        f"{path}::{name}"
+        for path, name in named
+        if f"def {name}(" not in (ROOT / path).read_text()
+    ] == []
+
+
 def test_links_of_the_documents_lead_to_files_and_headings() -> None:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     missing = []

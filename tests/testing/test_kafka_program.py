@@ -1,4 +1,4 @@
-"""`python -m sharecons.testing.kafka … -- COMMAND`, as in the README."""
+"""`python -m sharecons.testing.kafka … -- COMMAND`, as in docs/start.md."""
 
 import os
 import re
@@ -18,9 +18,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow("starts a Kafka")]
 ROOT = Path(__file__).parent.parent.parent
 
 
-def test_command_of_the_readme_consumes_every_record() -> None:
-    readme = (ROOT / "README.md").read_text()
-    (arguments,) = re.findall(r"&& python (-m sharecons.testing.kafka .*)", readme)
+def test_command_of_the_start_page_consumes_every_record() -> None:
+    page = (ROOT / "docs" / "start.md").read_text()
+    (arguments,) = re.findall(r"(?m)^python (-m sharecons.testing.kafka .*)$", page)
     words = [sys.executable if word == "python" else word for word in arguments.split()]
     (port,) = free_ports(1)
     words[2:2] = ["--port", str(port)]
