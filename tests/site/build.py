@@ -8,10 +8,11 @@ from pathlib import Path
 from tests.site import llms, reference
 from tests.site.layout import (
     ROOT,
-    example_page,
     examples_index,
+    linked_files,
     place,
     rewrite_links,
+    source_page,
 )
 from tests.site.navigation import CONFIG
 
@@ -23,7 +24,10 @@ def generated_pages() -> dict[str, str]:
     files = sorted((ROOT / "examples").glob("*.py"))
     pages = {f"api/{name}.md": reference.page(name) for name in reference.PAGES}
     pages["examples/index.md"] = examples_index(files)
-    pages |= {place(f"examples/{file.name}"): example_page(file) for file in files}
+    sources = {f"examples/{file.name}" for file in files}
+    for page in (ROOT / "docs").rglob("*.md"):
+        sources |= {*linked_files(page.read_text(), str(page.relative_to(ROOT)))}
+    pages |= {place(path): source_page(path) for path in sources}
     for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
         if (ROOT / name).exists():
             pages[place(name)] = rewrite_links((ROOT / name).read_text(), name)
@@ -39,7 +43,7 @@ def lay_out(directory: Path) -> None:
         path = f"docs/{file.relative_to(docs).as_posix()}"
         file.write_text(rewrite_links(file.read_text(), path))
     for path, text in generated_pages().items():
-        (docs / path).parent.mkdir(exist_ok=True)
+        (docs / path).parent.mkdir(parents=True, exist_ok=True)
         (docs / path).write_text(text)
     shutil.copytree(ROOT / "sharecons", directory / "source" / "sharecons")
     shutil.move(docs / CONFIG.name, directory)

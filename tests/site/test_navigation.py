@@ -8,7 +8,7 @@ import pytest
 import sharecons
 from tests.site import llms, reference
 from tests.site.build import generated_pages
-from tests.site.layout import ROOT, place, rewrite_links
+from tests.site.layout import ROOT, rewrite_links
 from tests.site.navigation import entries
 
 DOCS = ROOT / "docs"
@@ -21,9 +21,9 @@ WORDS = 3000
 
 
 def test_each_page_is_in_the_navigation_once() -> None:
-    # The programs in examples/ are listed by their index.
-    generated = {name for name in generated_pages() if name.count("examples/") == 0}
-    expected = {*PAGES, *generated, "examples/index.md"}
+    # Other generated pages have the text of files that pages link to.
+    indexes = {"examples/index.md", "changelog.md", "contributing.md"}
+    expected = {*PAGES, *indexes, *(f"api/{name}.md" for name in reference.PAGES)}
     found = Counter(entry.page for entry in entries())
 
     assert sorted(expected - found.keys()) == [], "in no section of docs/zensical.toml"
@@ -75,13 +75,16 @@ def test_each_exported_name_has_an_entry() -> None:
         ),
         ("CHANGELOG.md", "docs/worker.md#x", "worker.md#x"),
         ("CHANGELOG.md", "examples/cpu_jobs.py", "examples/cpu_jobs.md"),
+        ("CHANGELOG.md", "examples", "examples/index.md"),
+        ("docs/worker.md", "../tests/test_docs.py", "tests/test_docs.md"),
+        ("docs/worker.md", "inspect.svg", "inspect.svg"),
+        ("docs/worker.md", "api/worker.md", "api/worker.md"),
     ],
 )
 def test_link_to_a_file_leads_to_its_page(path: str, link: str, expected: str) -> None:
     assert rewrite_links(f"[x]({link})", path) == f"[x]({expected})"
 
 
-def test_link_to_a_file_that_is_not_on_the_site_raises() -> None:
-    with pytest.raises(LookupError, match=r"tox.ini is not on the site"):
-        rewrite_links("[x](../tox.ini)", "docs/worker.md")
-    assert place("docs/inspect.svg") == "inspect.svg"
+def test_link_to_a_directory_that_is_not_on_the_site_raises() -> None:
+    with pytest.raises(LookupError, match="tests is not on the site"):
+        rewrite_links("[x](../tests)", "docs/worker.md")
