@@ -32,6 +32,7 @@ OPTIONAL = (
     "opentelemetry",
     "pyarrow",
     "pyspark",
+    "shtab",
     "taskiq",
     "uvloop",
     "watchfiles",
@@ -164,7 +165,9 @@ def test_import_works_without_optional_packages() -> None:
     python(
         "import sys; "
         f"sys.modules.update(dict.fromkeys({OPTIONAL + LOADED_BY_OTHERS!r})); "
-        "from sharecons import *"
+        "from sharecons import *; "
+        "import sharecons.dead_letters, sharecons.inspection, sharecons.migration, "
+        "sharecons.properties, sharecons.testing"
     )
 
 

@@ -4,10 +4,12 @@ import argparse
 from typing import Final
 
 from sharecons.cli import output
+from sharecons.cli.extras import is_missing
 from sharecons.cli.option_values import Subparsers
 
 __all__ = ["add_parser", "run"]
 
+PROGRAM: Final = "sharecons completion"
 SHELLS: Final = ("bash", "zsh", "fish")
 
 INSTALL_HELP: Final = """\
@@ -33,10 +35,13 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the script for a shell; return the exit code."""
-    import shtab
-
     # Imported late: the package imports all commands, including this one.
     from sharecons.cli import parser
+    from sharecons.cli.exit_codes import ExitCode
+
+    if is_missing(PROGRAM, "cli", "shtab"):
+        return ExitCode.USAGE
+    import shtab
 
     output.write_raw(f"{shtab.complete(parser(), options.shell)}\n")
     return 0

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sharecons.cli import client_options, output
+from sharecons.cli.extras import is_missing
 from sharecons.cli.option_values import Subparsers, parse_port, seconds_between
 
 if TYPE_CHECKING:
@@ -14,9 +15,11 @@ if TYPE_CHECKING:
     from sharecons.cli.exit_codes import ExitCode
     from sharecons.properties.settings import ClientSettings
 
-__all__ = ["add_parser", "missing_package", "run"]
+__all__ = ["PACKAGES", "add_parser", "run"]
 
 PROGRAM: Final = "sharecons dashboard"
+PACKAGES: Final = ("jinja2", "prometheus_client", "rich", "starlette", "uvicorn")
+"""Packages of the extra `dashboard`."""
 DEFAULT_PORT: Final = 9933
 DEFAULT_INTERVAL: Final = 15.0
 TOKEN: Final = "SHARECONS_DASHBOARD_TOKEN"
@@ -109,8 +112,7 @@ def run(options: argparse.Namespace) -> int:
     from sharecons.cli.exit_codes import ExitCode, run_with_client, write_errors
     from sharecons.errors import ConfigurationError
 
-    if problem := missing_package():
-        write_errors(PROGRAM, [problem])
+    if is_missing(PROGRAM, "dashboard", *PACKAGES):
         return ExitCode.USAGE
     try:
         secrets = Secrets(
@@ -128,18 +130,6 @@ def run(options: argparse.Namespace) -> int:
     return run_with_client(
         PROGRAM, options, lambda settings: _serve(settings, options, secrets)
     )
-
-
-def missing_package() -> str | None:
-    """Return the error of a package that a dashboard needs; None if all are there."""
-    try:
-        import jinja2  # noqa: F401
-        import prometheus_client  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        return f"{error.name} is missing: pip install 'sharecons[dashboard]'"
-    return None
 
 
 class Secrets(NamedTuple):

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from sharecons.cli import output
+from sharecons.cli.extras import is_missing
 from sharecons.cli.option_values import Subparsers, parse_count
 from sharecons.escaping import escape
 from sharecons.log_levels import without_warnings
@@ -71,7 +72,12 @@ def run(options: argparse.Namespace) -> int:
     import anyio
 
     from sharecons.cli import exit_codes
-    from sharecons.cli.dashboard import missing_package
+    from sharecons.cli.dashboard import PACKAGES
+
+    if is_missing(PROGRAM, "cli", "rich") or (
+        options.open and is_missing(f"{PROGRAM} --open", "dashboard", *PACKAGES)
+    ):
+        return exit_codes.ExitCode.USAGE
     from sharecons.cli.stop_signals import run_until_signal
     from sharecons.demo.jobs import Jobs
     from sharecons.demo.run import run_demo
@@ -85,10 +91,6 @@ def run(options: argparse.Namespace) -> int:
     is_plain = options.plain or not stdout.isatty()
     view = LineView(title, _write) if is_plain else ScreenView(title, stdout)
     passed = False
-
-    if options.open and (problem := missing_package()):
-        _write_error(problem)
-        return exit_codes.ExitCode.USAGE
     ended = False
 
     async def linger(result: bool) -> None:

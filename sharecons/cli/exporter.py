@@ -4,6 +4,7 @@ import argparse
 from typing import TYPE_CHECKING, Final
 
 from sharecons.cli import client_options, output
+from sharecons.cli.extras import is_missing
 from sharecons.cli.option_values import Subparsers, parse_port, seconds_between
 
 if TYPE_CHECKING:
@@ -78,13 +79,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM; return the exit code."""
-    from sharecons.cli.exit_codes import ExitCode, run_with_settings, write_errors
+    from sharecons.cli.exit_codes import ExitCode, run_with_settings
 
-    try:
-        import prometheus_client  # noqa: F401
-    except ImportError:
-        message = "prometheus-client is missing: pip install 'sharecons[exporter]'"
-        write_errors(PROGRAM, [message])
+    if is_missing(PROGRAM, "exporter", "prometheus_client"):
         return ExitCode.USAGE
     return run_with_settings(
         PROGRAM, options, lambda admin, settings: _serve(admin, settings, options)

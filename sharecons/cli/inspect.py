@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sharecons.cli import client_options, tables
+from sharecons.cli.extras import is_missing
 from sharecons.cli.option_values import Subparsers, seconds_between
 
 if TYPE_CHECKING:
@@ -92,6 +93,9 @@ def run(options: argparse.Namespace) -> int:
 
     if options.watch is not None and (options.html or options.svg):
         write_errors(PROGRAM, ["--watch cannot be combined with --html or --svg"])
+        return ExitCode.USAGE
+    is_picture = not options.json or options.html or options.svg
+    if is_picture and is_missing(PROGRAM, "cli", "rich"):
         return ExitCode.USAGE
     return run_with_admin(PROGRAM, options, lambda admin: _run(admin, options))
 

@@ -4,7 +4,8 @@
 
 A row is a mapping with keys in snake case. JSON contains all keys; a table shows the
 given columns. In a file or a pipe, each row is one aligned line of any length. On a
-terminal, `terminal` fits the table to its width, so that nothing is cut off or wrapped.
+terminal, `terminal` fits the table to its width, so that nothing is cut off or wrapped;
+without rich, which the extra `cli` installs, it is the same as in a pipe.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from sharecons.cli import output
 from sharecons.cli.columns import EMPTY, GAP, Column, Row, cell_text
+from sharecons.cli.extras import is_installed
 from sharecons.escaping import Json, json_text
 
 __all__ = ["EMPTY", "GAP", "Column", "Json", "Row", "add_options", "cell_text", "write"]
@@ -30,7 +32,7 @@ def write(rows: Iterable[Row], columns: Sequence[Column], *, as_json: bool) -> N
     rows = list(rows)
     if as_json:
         _write_json(rows)
-    elif rows and sys.stdout.isatty():
+    elif rows and sys.stdout.isatty() and is_installed("rich"):
         # Imported late: rich takes a third of a command's startup time.
         from sharecons.cli import terminal
 

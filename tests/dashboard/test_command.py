@@ -2,7 +2,6 @@
 
 import signal
 import socket
-import sys
 from types import SimpleNamespace
 
 import httpx
@@ -104,17 +103,6 @@ def test_wrong_option_is_an_error_line(tmp_path, monkeypatch, options, text):
     assert 2 == result.code
     assert text in result.lines[-1]
     assert "secret-1" not in result.err
-
-
-@pytest.mark.parametrize("command", [("dashboard",), ("demo", "--open")])
-def test_missing_package_is_named_with_its_extra(monkeypatch, command):
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-
-    result = run_cli(*command)
-
-    assert 2 == result.code
-    text = f"sharecons {command[0]}: uvicorn is missing: "
-    assert [f"{text}pip install 'sharecons[dashboard]'"] == result.lines
 
 
 @pytest.mark.slow("starts a process")

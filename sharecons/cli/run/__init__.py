@@ -21,6 +21,7 @@ Read in this order: `arguments` (options), `target` (imports the handler), `buil
 import argparse
 from typing import Final
 
+from sharecons.cli.extras import is_missing
 from sharecons.cli.option_values import Subparsers
 
 __all__ = ["add_parser", "run"]
@@ -62,13 +63,11 @@ def run(options: argparse.Namespace) -> int:
     if is_supervisor and sys.platform == "win32":
         write_errors(PROGRAM, ["--processes and --reload need Linux or macOS"])
         return ExitCode.USAGE
-    if options.health_port is not None and not _is_installed("prometheus_client"):
-        message = "prometheus-client is missing: pip install 'sharecons[exporter]'"
-        write_errors(PROGRAM, [f"--health-port: {message}"])
+    if options.health_port is not None and is_missing(
+        f"{PROGRAM} --health-port", "exporter", "prometheus_client"
+    ):
         return ExitCode.USAGE
-    if options.reload and not _is_installed("watchfiles"):
-        message = "watchfiles is missing: pip install 'sharecons[reload]'"
-        write_errors(PROGRAM, [f"--reload: {message}"])
+    if options.reload and is_missing(f"{PROGRAM} --reload", "reload", "watchfiles"):
         return ExitCode.USAGE
     if is_supervisor:
         from sharecons.cli.run.processes import supervise
@@ -77,9 +76,3 @@ def run(options: argparse.Namespace) -> int:
     from sharecons.cli.run.process import run_process
 
     return run_process(options)
-
-
-def _is_installed(package: str) -> bool:
-    from importlib.util import find_spec
-
-    return find_spec(package) is not None

@@ -226,20 +226,3 @@ def test_invalid_options_exit_with_2(options, problem):
 
     assert 2 == result.code
     assert problem in result.err
-
-
-@pytest.mark.parametrize(
-    ("option", "package", "extra"),
-    [
-        (("--health-port", "0"), "prometheus_client", "exporter"),
-        (("--reload",), "watchfiles", "reload"),
-    ],
-)
-def test_missing_package_is_named(monkeypatch, option, package, extra):
-    monkeypatch.setattr(
-        "importlib.util.find_spec", lambda name: None if name == package else object()
-    )
-    result = run_cli("run", "app:handle", *HANDLER, *option)
-
-    assert 2 == result.code
-    assert f"pip install 'sharecons[{extra}]'" in result.err
