@@ -40,6 +40,15 @@ COMMANDS: Final = (
 """The modules and packages of the commands."""
 
 
+class HelpFormatter(argparse.HelpFormatter):
+    """Wraps descriptions, and keeps the lines of examples, which are indented."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n  " in text or text.startswith("  "):
+            return text
+        return super()._fill_text(text, width, indent)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that reports errors in one line and rejects abbreviated options.
 
@@ -55,7 +64,8 @@ class Parser(argparse.ArgumentParser):
         prepare: Callable[[argparse.ArgumentParser], None] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
+        kwargs = {"allow_abbrev": False, "formatter_class": HelpFormatter, **kwargs}
+        super().__init__(*args, **kwargs)
         self._prepare = prepare
         self._given: list[str] = []
 

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from sharecons.cli import output
-from sharecons.cli.option_values import Subparsers
+from sharecons.cli.option_values import Subparsers, parse_new_topic
 
 if TYPE_CHECKING:
     from sharecons.testing import EmbeddedBroker
@@ -50,7 +50,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     add(
         "--topic",
-        type=_parse_topic,
+        type=parse_new_topic,
         action="append",
         default=[],
         metavar="NAME[:PARTITIONS]",
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
             brokers=options.brokers,
             host=options.host,
             port=options.port,
-            topics=dict(options.topic),
+            topics={name: count or 1 for name, count in options.topic},
             settings=dict(options.set),
             advertise=options.advertise,
         )
@@ -111,13 +111,6 @@ async def _serve(kafka: "EmbeddedBroker") -> None:
             output.flush()
             async for _ in signals:
                 return
-
-
-def _parse_topic(text: str) -> tuple[str, int]:
-    name, _, partitions = text.partition(":")
-    if not name or not (partitions or "1").isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME or NAME:PARTITIONS")
-    return name, int(partitions or 1)
 
 
 def _parse_setting(text: str) -> tuple[str, str]:

@@ -27,7 +27,6 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Write a script with which your shell completes commands and "
         "options to stdout.",
         epilog=INSTALL_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("shell", choices=SHELLS, help="the shell to complete in")
     parser.set_defaults(run=run)

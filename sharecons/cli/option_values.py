@@ -7,6 +7,7 @@ from typing import TypeAlias
 __all__ = [
     "Subparsers",
     "parse_count",
+    "parse_new_topic",
     "parse_partition",
     "parse_port",
     "parse_topic",
@@ -21,6 +22,14 @@ def parse_count(text: str) -> int:
     if not _is_number(text) or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
     return int(text)
+
+
+def parse_new_topic(text: str) -> tuple[str, int | None]:
+    """Parse NAME or NAME:PARTITIONS; the number is None without one."""
+    name, colon, count = text.partition(":")
+    if not name or (colon and not (_is_number(count) and int(count))):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME or NAME:PARTITIONS")
+    return name, int(count) if colon else None
 
 
 def parse_partition(text: str) -> int:

@@ -148,6 +148,54 @@ def test_retry_topic_of_a_source_with_a_short_retention_keeps_its_copies(create,
     assert "retention.ms=129660000" in result.out
 
 
+@pytest.fixture
+def create_plain(kafka):
+    def run(*args):
+        where = ("--bootstrap-server", kafka.bootstrap_servers)
+        return run_cli("create-topics", *args, *where)
+
+    return run
+
+
+def test_named_topics_are_created_and_reported_when_they_exist(create_plain, kafka):
+    one, other = new_name("orders"), new_name("refunds")
+
+    planned = create_plain(f"{one}:6", "--dry-run")
+    result = create_plain(f"{one}:6", other, "--partitions", "2")
+    again = create_plain(f"{one}:6", other)
+
+    assert f"would create topic {one}: partitions=6" in planned.out
+    assert (0, "") == (result.code, result.err)
+    assert [
+        f"created topic {one}: partitions=6, replication.factor=1",
+        f"created topic {other}: partitions=2, replication.factor=1",
+    ] == result.out.splitlines()
+    assert (0, "") == (again.code, again.err)
+    assert [f"exists topic {one}", f"exists topic {other}"] == again.out.splitlines()
+
+
+def test_named_topic_with_other_numbers_fails_and_stays(create_plain, kafka, topic):
+    result = create_plain(f"{topic}:6", "--replication-factor", "2", "--json")
+
+    (row,) = json.loads(result.out)
+    assert ExitCode.FAILED == result.code
+    assert ("exists", "topic") == (row["action"], row["role"])
+    assert [("partitions", "3", "6"), ("replication.factor", "1", "2")] == [
+        (each["name"], each["found"], each["wanted"]) for each in row["differences"]
+    ]
+    shown = create_plain(f"{topic}:6")
+    assert f"exists topic {topic}, with partitions=3 instead of 6\n" == shown.out
+
+
+def test_misspelled_topic_of_a_worker_names_the_nearest(create_plain, topic):
+    wrong = topic.replace("orders", "order")
+
+    result = create_plain("--topic", wrong, "--dead-letter", "dead")
+
+    assert ExitCode.FAILED == result.code
+    assert f"did you mean {topic!r}?" in result.err
+
+
 # The comparison.
 
 

@@ -97,6 +97,15 @@ ERRORS = [
     ("dead-letters delete d --before 0:1 --execute --dry-run", "not allowed with"),
     ("dead-letters delete d --before 0:1 --before 0:2 --dry-run", "only once"),
     # create-topics
+    ("create-topics", "name the topics to create"),
+    ("create-topics a b:", "'b:' is not NAME or NAME:PARTITIONS"),
+    ("create-topics a:0", "'a:0' is not NAME or NAME:PARTITIONS"),
+    ("create-topics 'a b'", "topic name 'a b'"),
+    ("create-topics a:2 a:3", "'a' twice"),
+    ("create-topics a --topic b --dead-letter c", "in a command of their own"),
+    ("create-topics a --dead-letter c", "in a command of their own"),
+    ("create-topics --dead-letter c", "set --topic"),
+    ("broker --topic a:0", "'a:0' is not NAME or NAME:PARTITIONS"),
     (
         "create-topics --topic a",
         "no topic to create: set --retry-topic, --dead-letter or both",

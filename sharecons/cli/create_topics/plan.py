@@ -1,8 +1,9 @@
 """The topics to create, and how existing ones differ from them; no I/O."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from sharecons.admin.new_topics import check_new_topics
 from sharecons.config.validation import check_topic_names, check_topics
 from sharecons.copies.topic_configs import (
     CopyTopic,
@@ -16,7 +17,14 @@ from sharecons.worker.arguments import check_topics_differ
 from sharecons.worker.copy_topics import creation_of
 from sharecons.worker.retry_topics import STRETCH
 
-__all__ = ["Difference", "TopicNames", "differences", "new_topic"]
+__all__ = [
+    "Difference",
+    "TopicNames",
+    "differences",
+    "differing_numbers",
+    "named_topics",
+    "new_topic",
+]
 
 
 class TopicNames(NamedTuple):
@@ -80,6 +88,29 @@ class Difference(NamedTuple):
         return f"{self.name}={self.found} instead of {self.wanted}{risk}"
 
 
+def named_topics(
+    named: Iterable[tuple[str, int | None]],
+    partitions: int | None,
+    replication_factor: int | None,
+) -> Sequence[NewTopic]:
+    """Return the topics that the user names.
+
+    Args:
+        named: names, each with its partitions, or None for `partitions`.
+        partitions, replication_factor: None for the brokers' defaults.
+
+    Raises:
+        ConfigurationError: a name is invalid or given twice.
+    """
+    topics = [
+        NewTopic(
+            name, partitions=count or partitions, replication_factor=replication_factor
+        )
+        for name, count in named
+    ]
+    return tuple(check_new_topics(topics).values())
+
+
 def new_topic(
     copy: CopyTopic,
     sources: Sequence[SourceTopic],
@@ -103,6 +134,19 @@ def new_topic(
     )
 
 
+def differing_numbers(wanted: NewTopic, found: Topic) -> list[Difference]:
+    """Return how the partitions and replicas of an existing topic differ."""
+    numbers = [
+        ("partitions", len(found.partitions), wanted.partitions),
+        ("replication.factor", replicas_of(found), wanted.replication_factor),
+    ]
+    return [
+        Difference(name, str(number), str(expected), False)
+        for name, number, expected in numbers
+        if expected is not None and number != expected
+    ]
+
+
 def differences(
     copy: CopyTopic,
     wanted: NewTopic,
@@ -116,15 +160,7 @@ def differences(
         configs: of the existing topic; a config that is missing is not compared.
     """
     replicas = replicas_of(found)
-    numbers = [
-        ("partitions", len(found.partitions), wanted.partitions),
-        ("replication.factor", replicas, wanted.replication_factor),
-    ]
-    differing = [
-        Difference(name, str(number), str(expected), False)
-        for name, number, expected in numbers
-        if expected is not None and number != expected
-    ]
+    differing = differing_numbers(wanted, found)
     problems = find_problems(copy, configs, replicas, sources)
     risky = {each.config: each.wanted for each in problems}
     for name, expected_config in {**risky, **wanted.configs}.items():

@@ -1,8 +1,9 @@
-"""Creates the missing topics of a worker, and writes a line for each topic."""
+"""Creates the missing topics, and writes a line for each topic."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from sharecons.admin import ConfigEntry, NewTopic, Results, ShareGroupAdmin, Topic
@@ -11,18 +12,22 @@ from sharecons.cli.create_topics.plan import (
     Difference,
     TopicNames,
     differences,
+    differing_numbers,
     new_topic,
 )
 from sharecons.cli.exit_codes import ExitCode, exit_code_of, write_errors
-from sharecons.copies.topic_configs import CopyTopic, SourceTopic, replicas_of
+from sharecons.cli.name_hints import lines_about_topics
+from sharecons.copies.topic_configs import SourceTopic, replicas_of
 from sharecons.errors import Error
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
 from sharecons.worker.copy_topics import is_missing
 
-__all__ = ["create_copy_topics"]
+__all__ = ["create_copy_topics", "create_named_topics"]
 
 PROGRAM: Final = "sharecons create-topics"
+NAMED: Final = "topic"
+"""The role of a topic that the user names, and not a worker."""
 
 Configs = Results[str, Mapping[str, ConfigEntry]]
 
@@ -32,31 +37,54 @@ class _Line:
     """The result for one topic.
 
     Attributes:
+        role: "topic", "retry topic" or "dead-letter topic".
         action: "created", "would create", "exists" or "failed".
         replication_factor: None if it is not known.
     """
 
-    topic: CopyTopic
+    role: str
     wanted: NewTopic
-    action: str
+    action: str = ""
     replication_factor: int | None = None
     differing: list[Difference] = field(default_factory=list)
     error: Error | None = None
 
 
+async def create_named_topics(
+    admin: ShareGroupAdmin, topics: Sequence[NewTopic], options: argparse.Namespace
+) -> ExitCode:
+    """Create the missing topics, and compare the numbers of the others.
+
+    Raises:
+        Error: no broker was reached.
+    """
+    described = await admin.describe_topics(*(topic.name for topic in topics))
+    return await _create(
+        admin,
+        [
+            _line(NAMED, topic, described, partial(differing_numbers, topic))
+            for topic in topics
+        ],
+        options,
+    )
+
+
 async def create_copy_topics(
     admin: ShareGroupAdmin, names: TopicNames, options: argparse.Namespace
 ) -> ExitCode:
-    """Create the missing topics, and compare the others.
+    """Create the missing topics of a worker, and compare the others.
 
     Raises:
-        BrokerError: a topic that the worker consumes does not exist.
         Error: no broker was reached.
     """
     copies = [copy.name for copy in names.copies]
     described = await admin.describe_topics(*names.sources, *copies)
-    for name in names.sources:
-        _ = described[name].value  # raises if it cannot be described
+    unusable = {
+        name: error for name, error in described.errors.items() if name in names.sources
+    }
+    if unusable:
+        write_errors(PROGRAM, await lines_about_topics(admin, unusable))
+        return exit_code_of(*unusable.values())
     found = tuple(described.found)
     configs = await admin.describe_topic_configs(*found)
     _warn(configs)
@@ -74,38 +102,42 @@ async def create_copy_topics(
         wanted = new_topic(
             copy, sources, options.partitions, options.replication_factor
         )
-        lines.append(_line(copy, wanted, described, configs, sources))
-    await _create(admin, [line for line in lines if not line.action], options.dry_run)
+        values = _values(configs, copy.name)
+        compare = partial(differences, copy, wanted, configs=values, sources=sources)
+        lines.append(_line(copy.role, wanted, described, compare))
+    return await _create(admin, lines, options)
+
+
+def _line(
+    role: str,
+    wanted: NewTopic,
+    described: Results[str, Topic],
+    compare: Callable[[Topic], list[Difference]],
+) -> _Line:
+    """Return the line of an existing topic, or one without an action yet."""
+    outcome = described[wanted.name]
+    if is_missing(outcome):
+        return _Line(role, wanted)
+    if outcome.error is not None:
+        return _Line(role, wanted, "failed", error=outcome.error)
+    return _Line(role, wanted, "exists", differing=compare(outcome.value))
+
+
+async def _create(
+    admin: ShareGroupAdmin, lines: Sequence[_Line], options: argparse.Namespace
+) -> ExitCode:
+    """Create the topics of lines without an action; write all lines."""
+    await _send(admin, [line for line in lines if not line.action], options.dry_run)
     _write(lines, as_json=options.json)
     return _exit_code(lines)
 
 
-def _line(
-    copy: CopyTopic,
-    wanted: NewTopic,
-    described: Results[str, Topic],
-    configs: Configs,
-    sources: Sequence[SourceTopic],
-) -> _Line:
-    """Return the line of an existing topic, or one without an action yet."""
-    outcome = described[copy.name]
-    if is_missing(outcome):
-        return _Line(copy, wanted, "")
-    if outcome.error is not None:
-        return _Line(copy, wanted, "failed", error=outcome.error)
-    values = _values(configs, copy.name)
-    differing = differences(copy, wanted, outcome.value, values, sources)
-    return _Line(copy, wanted, "exists", differing=differing)
-
-
-async def _create(
-    admin: ShareGroupAdmin, lines: Sequence[_Line], dry_run: bool
-) -> None:
+async def _send(admin: ShareGroupAdmin, lines: Sequence[_Line], dry_run: bool) -> None:
     results = await admin.create_topics(
         *(line.wanted for line in lines), validate_only=dry_run
     )
     for line in lines:
-        outcome = results[line.topic.name]
+        outcome = results[line.wanted.name]
         if is_code(outcome.error, Code.TOPIC_ALREADY_EXISTS):
             line.action = "exists"  # a lost response, or another program was faster
         elif outcome.error is not None:
@@ -138,7 +170,7 @@ def _write(lines: Sequence[_Line], *, as_json: bool) -> None:
 
 
 def _text(line: _Line) -> str:
-    head = f"{line.action} {line.topic.role} {line.topic.name}"
+    head = f"{line.action} {line.role} {line.wanted.name}"
     if line.action == "exists":
         if not line.differing:
             return head
@@ -152,8 +184,8 @@ def _text(line: _Line) -> str:
 
 def _row(line: _Line) -> tables.Row:
     return {
-        "topic": line.topic.name,
-        "role": line.topic.role,
+        "topic": line.wanted.name,
+        "role": line.role,
         "action": line.action,
         "partitions": line.wanted.partitions,
         "replication_factor": (
@@ -175,5 +207,9 @@ def _row(line: _Line) -> tables.Row:
 
 def _exit_code(lines: Sequence[_Line]) -> ExitCode:
     failed = exit_code_of(*[line.error for line in lines if line.error is not None])
-    risky = any(each.loses_records for line in lines for each in line.differing)
-    return max(failed, ExitCode.FAILED if risky else ExitCode.SUCCESS)
+    differs = any(
+        line.role == NAMED or each.loses_records
+        for line in lines
+        for each in line.differing
+    )
+    return max(failed, ExitCode.FAILED if differs else ExitCode.SUCCESS)
