@@ -158,13 +158,15 @@ _MODULES: Final[Mapping[str, str]] = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    globals()[name] = found
-    return found
-
-
 def __dir__() -> list[str]:
-    return [*globals(), *_MODULES]
+    return [*__all__, "__version__"]
+
+
+if not TYPE_CHECKING:  # or type checkers would accept any name
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        globals()[name] = found
+        return found

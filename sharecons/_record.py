@@ -265,19 +265,9 @@ class Record:
         value = self.value
         if isinstance(value, memoryview):
             value = value.tobytes()  # views cannot be pickled
-        fields = (
-            self.topic,
-            self.partition,
-            self.offset,
-            self.timestamp,
-            self.timestamp_type,
-            self.key,
-            value,
-            self.headers,
-            self.delivery_count,
-            DETACHED,
-        )
-        return (Record, fields)
+        first = (self.topic, self.partition, self.offset, self.timestamp)
+        last = (self.headers, self.delivery_count, DETACHED)
+        return (Record, (*first, self.timestamp_type, self.key, value, *last))
 
     def with_values(self, key: object, value: object) -> "DeserializedRecord":
         """Return the same record with another key and value."""

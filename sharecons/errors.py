@@ -62,6 +62,7 @@ __all__ = [
     "UnsupportedVersionError",
     "WrongThreadError",
 ]
+__dir__ = __all__.copy
 
 ErrorT = TypeVar("ErrorT", bound=BaseException)
 

@@ -24,6 +24,22 @@ MODULES = sorted(
     if path.name not in ("__init__.py", "__main__.py", "version.py")
 )
 
+PUBLIC = [
+    "sharecons",
+    *(
+        f"sharecons.{path.parent.name}"
+        for path in sorted(PACKAGE.glob("*/__init__.py"))
+        if "\n__all__" in path.read_text() and path.parent.name != "cli"
+    ),
+    "sharecons.errors",
+    "sharecons.spark.outcomes",
+    "sharecons.testing.kafka",
+    "sharecons.testing.virtual_time",
+    "sharecons.worker.outcomes",
+    "sharecons.worker.stats",
+]
+"""The modules that applications and tests import."""
+
 OPTIONAL = (
     "confluent_kafka",
     "fastavro",
@@ -53,6 +69,23 @@ def test_every_name_in_all_of_a_module_exists(module: str) -> None:
     names = made.__all__
     assert [name for name in names if not hasattr(made, name)] == []
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.slow("imports optional packages")
+@pytest.mark.parametrize("module", PUBLIC)
+def test_dir_and_star_import_of_a_public_module_have_its_public_names(
+    module: str,
+) -> None:
+    try:
+        made = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        pytest.skip(f"{error.name} is not installed")
+    names = {name for name in dir(made) if name != "__version__"}
+    imported: dict[str, object] = {}
+    exec(f"from {module} import *", imported)
+
+    assert names == set(made.__all__)
+    assert names == imported.keys() - {"__builtins__"}
 
 
 @pytest.mark.slow("parses the whole package")

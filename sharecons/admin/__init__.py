@@ -69,3 +69,4 @@ __all__ = [
     "Topic",
     "TopicPartitionInfo",
 ]
+__dir__ = __all__.copy

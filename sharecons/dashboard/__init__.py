@@ -10,3 +10,4 @@ and the script in `static`.
 from sharecons.dashboard.application import create_app
 
 __all__ = ["create_app"]
+__dir__ = __all__.copy

@@ -45,3 +45,4 @@ __all__ = [
     "SourceStatus",
     "parse_filter",
 ]
+__dir__ = __all__.copy

@@ -10,3 +10,4 @@ from sharecons.exporter.collector import Collector
 from sharecons.exporter.snapshot import Snapshot
 
 __all__ = ["Collector", "Snapshot"]
+__dir__ = __all__.copy

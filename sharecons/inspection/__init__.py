@@ -48,3 +48,4 @@ __all__ = [
     "StateSource",
     "inspect_group",
 ]
+__dir__ = __all__.copy

@@ -17,3 +17,4 @@ from sharecons.metrics.catalog import METRICS, MetricName
 from sharecons.metrics.metric import Metric
 
 __all__ = ["METRICS", "ApplicationMetric", "Metric", "MetricName"]
+__dir__ = __all__.copy

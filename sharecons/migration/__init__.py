@@ -31,3 +31,4 @@ __all__ = [
     "execute",
     "plan",
 ]
+__dir__ = __all__.copy

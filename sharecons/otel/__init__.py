@@ -29,3 +29,4 @@ from sharecons.otel.instrumentation import (
 )
 
 __all__ = ["OpenTelemetry", "instrument", "is_configured", "uninstrument"]
+__dir__ = __all__.copy

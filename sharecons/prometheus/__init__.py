@@ -13,3 +13,4 @@ Needs the package prometheus-client (`pip install 'sharecons[exporter]'`).
 from sharecons.prometheus.collectors import ConsumerCollector, WorkerCollector
 
 __all__ = ["ConsumerCollector", "WorkerCollector"]
+__dir__ = __all__.copy

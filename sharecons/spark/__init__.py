@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from sharecons.spark.source import ShareGroupDataSource
 
 __all__ = ["ShareGroupDataSource"]
+__dir__ = __all__.copy
 
+if not TYPE_CHECKING:  # or type checkers would accept any name
 
-def __getattr__(name: str) -> object:
-    # Imported on first use: programs that only read a ledger need no Spark.
-    if name != "ShareGroupDataSource":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from sharecons.spark.source import ShareGroupDataSource
+    def __getattr__(name: str) -> object:
+        # Imported on first use: programs that only read a ledger need no Spark.
+        if name != "ShareGroupDataSource":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from sharecons.spark.source import ShareGroupDataSource
 
-    return ShareGroupDataSource
+        return ShareGroupDataSource

@@ -45,6 +45,7 @@ from sharecons.protocol.codes import Code
 from sharecons.spark.options import QueryOptions, load_security, read_options
 
 __all__ = ["BatchOutcomes", "OutcomeWriter"]
+__dir__ = __all__.copy
 
 ACCEPT: Final = "accept"
 REJECT: Final = "reject"

@@ -20,3 +20,4 @@ from sharecons.taskiq.broker import ShareGroupBroker
 from sharecons.taskiq.messages import KEY_LABEL
 
 __all__ = ["KEY_LABEL", "ShareGroupBroker"]
+__dir__ = __all__.copy

@@ -34,18 +34,20 @@ __all__ = [
     "RequestError",
     "SettingError",
 ]
+__dir__ = __all__.copy
 
 _MODULES: Final[Mapping[str, str]] = {
-    "EmbeddedBroker": "embedded",
-    "RequestError": "errors",
-    "SettingError": "settings.validation",
+    "EmbeddedBroker": "broker.embedded",
+    "RequestError": "broker.errors",
+    "SettingError": "broker.settings.validation",
 }
 
+if not TYPE_CHECKING:  # or type checkers would accept any name
 
-def __getattr__(name: str) -> object:
-    # pytest imports this package at each start, for its plugin: the broker and its
-    # codec are imported at their first use.
-    if name in __all__:
-        module = _MODULES.get(name, "snapshots")
-        return getattr(import_module(f"sharecons.testing.broker.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        # pytest imports this package at each start, for its plugin: the broker and its
+        # codec are imported at their first use.
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = _MODULES.get(name, "broker.snapshots")
+        return getattr(import_module(f"sharecons.testing.{module}"), name)

@@ -26,6 +26,7 @@ __all__ = [
     "check_real_time",
     "is_virtual",
 ]
+__dir__ = __all__.copy
 
 Backend: TypeAlias = tuple[str, dict[str, object]]
 

@@ -26,6 +26,7 @@ __all__ = [
     "logs_reason",
     "reason_of",
 ]
+__dir__ = __all__.copy
 
 
 MAX_DELAY: Final = 365 * 24 * HOUR

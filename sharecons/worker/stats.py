@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 __all__ = ["Counts", "WorkerStats"]
+__dir__ = __all__.copy
 
 
 class WorkerStats(NamedTuple):

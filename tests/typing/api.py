@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, assert_type
 
 import sharecons
+import sharecons.testing
 from sharecons import (
     AcknowledgeResult,
     AcknowledgeType,
@@ -115,6 +116,11 @@ async def charge(record: Record[str, bytes]) -> None: ...
 
 def charge_in_thread(record: Record[str, bytes]) -> int:
     return record.offset
+
+
+def misspelled() -> None:
+    sharecons.ShareConsumr  # type: ignore[attr-defined]  # noqa: B018
+    sharecons.testing.EmbededBroker  # type: ignore[attr-defined]  # noqa: B018
 
 
 async def write(batch: HandlerBatch[str, bytes]) -> None:

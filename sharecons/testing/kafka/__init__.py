@@ -20,3 +20,4 @@ from sharecons.testing.kafka.errors import LaunchError
 from sharecons.testing.kafka.jars import fetch_jars
 
 __all__ = ["KafkaCluster", "LaunchError", "fetch_jars"]
+__dir__ = __all__.copy
