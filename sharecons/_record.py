@@ -60,8 +60,9 @@ class TimestampType(enum.IntEnum):
     LOG_APPEND_TIME = 1
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)  # by `testing.made_records`
 class AckTarget:
-    """The interface of a lease to its records (see `protocol.acknowledge.leases`)."""
+    """A lease as records and batches call it (see `protocol.acknowledge.leases`)."""
 
     # A base class instead of a Protocol: compiled code calls its methods directly, but
     # looks the methods of a Protocol up by name.
@@ -80,6 +81,15 @@ class AckTarget:
         raise NotImplementedError
 
     def holds(self, offset: int) -> bool:
+        raise NotImplementedError
+
+    def is_open(self, offset: int) -> bool:
+        raise NotImplementedError
+
+    def acknowledge_open(self, start: int, stop: int, kind: AcknowledgeType) -> None:
+        raise NotImplementedError
+
+    def release_open_later(self, start: int, stop: int, after: object) -> None:
         raise NotImplementedError
 
 
@@ -116,7 +126,7 @@ DETACHED: Final = _Detached()
 # several times and take longer than decoding it. So no reference cycle must contain
 # one. Objects made by deserializers could form a cycle, so they go into a
 # `DeserializedRecord`. mypyc does not allow an acyclic class to be Generic.
-@mypyc_attr(acyclic=True)
+@mypyc_attr(acyclic=True, allow_interpreted_subclasses=True)
 class Record:
     """A record that a share group delivered to this consumer.
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, final, overload
 
-from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.record import AcknowledgeType, KeyT, Record, ValueT
+from sharecons.record import AcknowledgeType, AckTarget, KeyT, Record, ValueT
 
 __all__ = ["Batch"]
 
@@ -24,10 +23,10 @@ class Batch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
     __slots__ = ("_lease", "_records", "_start", "_stop", "partition", "topic")
 
     def __init__(
-        self, lease: Lease, records: Sequence[Record[KeyT, ValueT]], start: int
+        self, lease: AckTarget, records: Sequence[Record[KeyT, ValueT]], start: int
     ) -> None:
-        self.topic = lease.topic
-        self.partition = lease.share_partition.partition
+        self.topic = records[0].topic
+        self.partition = records[0].partition
         self._lease = lease
         self._start = start
         self._stop = start + len(records)

@@ -7,7 +7,6 @@ import traceback
 import pytest
 
 from sharecons import errors
-from sharecons._record import DETACHED, Record, TimestampType
 from sharecons.errors import (
     AuthenticationError,
     BackgroundTaskError,
@@ -25,6 +24,7 @@ from sharecons.errors import (
 )
 from sharecons.protocol.admin.results import Result, Results
 from sharecons.protocol.codes import Code
+from sharecons.testing import make_record
 
 # Kafka 4.4's `Errors` whose exception is a RetriableException.
 RETRIABLE = {
@@ -77,9 +77,7 @@ def error_of(kind):
     if kind is CallbackError:
         return kind("on_acknowledged", ZeroDivisionError("bad"))
     if kind is DeserializationError:
-        time = TimestampType.CREATE_TIME
-        record = Record("orders", 0, 1, 0, time, None, b"a", (), 1, DETACHED)
-        return kind(record, "value", "orders-0@1")
+        return kind(make_record(b"a", offset=1), "value", "orders-0@1")
     details = [DETAILS[each] for each in kind.__mro__ if each in DETAILS]
     return kind("what happened", **(details[0] if details else {}))
 

@@ -1,11 +1,11 @@
 """The parts of a consumer that concern all acknowledgements, not one record."""
 
+from sharecons import verb_errors
 from sharecons._record import AcknowledgeType
 from sharecons.config import validation
 from sharecons.config.callables import check_callback
 from sharecons.consumer.lifecycle import Lifecycle
 from sharecons.member.record_source import Acknowledged
-from sharecons.protocol.acknowledge import verb_errors
 
 __all__ = ["Acknowledging"]
 

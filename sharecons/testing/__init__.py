@@ -1,6 +1,6 @@
-"""Kafka for tests: an embedded one, and a real one.
+"""For tests: records, an embedded Kafka, and a real one.
 
-    from sharecons.testing import EmbeddedBroker
+    from sharecons.testing import EmbeddedBroker, make_record
 
 `sharecons.testing.kafka` runs a real Kafka, `sharecons.testing.virtual_time` has event
 loops with a virtual clock.
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
         PartitionSnapshot,
         RecordSnapshot,
     )
+    from sharecons.testing.made_records import MadeRecord, make_batch, make_record
 
 __all__ = [
     "EmbeddedBroker",
     "GroupSnapshot",
+    "MadeRecord",
     "MemberSnapshot",
     "OffsetSnapshot",
     "OffsetState",
@@ -33,13 +35,18 @@ __all__ = [
     "RecordSnapshot",
     "RequestError",
     "SettingError",
+    "make_batch",
+    "make_record",
 ]
 __dir__ = __all__.copy
 
 _MODULES: Final[Mapping[str, str]] = {
     "EmbeddedBroker": "broker.embedded",
+    "MadeRecord": "made_records",
     "RequestError": "broker.errors",
     "SettingError": "broker.settings.validation",
+    "make_batch": "made_records",
+    "make_record": "made_records",
 }
 
 if not TYPE_CHECKING:  # or type checkers would accept any name

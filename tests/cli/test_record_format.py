@@ -4,18 +4,27 @@ import json
 
 import pytest
 
-from sharecons._record import DETACHED, Record, TimestampType
+from sharecons import TimestampType
 from sharecons.cli.consume.deserializers import DeserializeError, find_deserializer
 from sharecons.cli.consume.formatter import RecordFormat, format_json
 from sharecons.errors import ConfigurationError
+from sharecons.testing import make_record
 from tests.cli.unsafe_characters import unsafe_characters
 
 ATTACK = "\x1b]0;pwned\x07\x1b[2J\u202e\u200b\r\n".encode() + b"\xff\x9b"
 
 
 def record(value=b"v", key=b"k", headers=(("h", b"1"),)):
-    return Record(
-        "t", 1, 7, 1234, TimestampType.LOG_APPEND_TIME, key, value, headers, 2, DETACHED
+    return make_record(
+        value,
+        key=key,
+        headers=headers,
+        topic="t",
+        partition=1,
+        offset=7,
+        timestamp=1234,
+        timestamp_type=TimestampType.LOG_APPEND_TIME,
+        delivery_count=2,
     )
 
 

@@ -6,7 +6,6 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from sharecons._record import DETACHED, Record, TimestampType
 from sharecons.copies.dead_letter_headers import (
     Origin,
     RedriveMark,
@@ -21,6 +20,7 @@ from sharecons.copies.dead_letter_headers import (
 from sharecons.copies.dead_letter_queue import DeadLetterQueue
 from sharecons.copies.dead_letter_writer import write_dead_letter
 from sharecons.producer.idempotent import IdempotentProducer
+from sharecons.testing import make_record
 from sharecons.worker.origins import origin_of_record
 
 ORIGIN = Origin(
@@ -216,14 +216,9 @@ async def test_dead_letter_of_a_redriven_record_keeps_count_and_first_origin() -
             sent.append(options["headers"])
 
     forged = origin_headers(ORIGIN._replace(topic="forged", redrives=7))
-    record = Record(
-        *("orders", 0, 5, 1000, TimestampType.CREATE_TIME, b"k", b"v"),
-        *(
-            (("trace", b"1"), *forged, *redrive_headers(MARK, 2, ORIGIN, 7)),
-            1,
-            DETACHED,
-        ),
-    )
+    marks = redrive_headers(MARK, 2, ORIGIN, 7)
+    headers = [("trace", b"1"), *forged, *marks]
+    record = make_record(b"v", topic="orders", offset=5, headers=headers)
     await write_dead_letter(
         cast("IdempotentProducer", Producer()),
         DeadLetterQueue("orders.dead"),

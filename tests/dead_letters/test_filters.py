@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from sharecons._record import DETACHED, Record, TimestampType
 from sharecons.dead_letters import (
     DeadLetterRecord,
     LetterFilter,
@@ -13,18 +12,15 @@ from sharecons.dead_letters import (
 )
 from sharecons.dead_letters.filters import split_filters
 from sharecons.errors import ConfigurationError
+from sharecons.testing import make_record
 from tests.dead_letters.letters import origin_of
 
 NOON = 1_763_719_200_000  # 2025-11-21T10:00:00Z
 
 
 def letter(*, key: bytes | None = b"k", timestamp: int = NOON, **fields: Any) -> Any:
-    record = Record(
-        *("dead", 0, 1, timestamp, TimestampType.CREATE_TIME),
-        *(key, b"v", (), 1, DETACHED),
-    )
     return DeadLetterRecord(
-        record=record,
+        record=make_record(b"v", key=key, topic="dead", offset=1, timestamp=timestamp),
         origin=origin_of(4, **fields),
         key=key,
         value=b"v",

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 
 from sharecons import TopicPartition
-from sharecons._record import DETACHED, Record, TimestampType
 from sharecons.dead_letters import (
     DeadLetterRecord,
     LetterFilter,
@@ -41,6 +40,7 @@ from sharecons.dead_letters.progress import (
 )
 from sharecons.protocol.produce.messages import ProducerIdentity
 from sharecons.protocol.produce.partitioner import partition_of_key
+from sharecons.testing import make_record
 from tests.dead_letters.letters import origin_of
 
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz.", min_size=1, max_size=249)
@@ -63,12 +63,8 @@ def new_letter(
     redrives: int = 0,
     **fields: Any,
 ) -> DeadLetterRecord:
-    record = Record(
-        *("orders.dead", 0, offset, 0, TimestampType.CREATE_TIME),
-        *(key, value, (), 1, DETACHED),
-    )
     return DeadLetterRecord(
-        record=record,
+        record=make_record(value, key=key, topic="orders.dead", offset=offset),
         origin=origin_of(offset, **fields),
         key=key,
         value=value,

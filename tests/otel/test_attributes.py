@@ -12,8 +12,7 @@ from opentelemetry.semconv._incubating.metrics import messaging_metrics as metri
 from opentelemetry.semconv.attributes.error_attributes import ERROR_TYPE
 from opentelemetry.semconv.schemas import Schemas
 
-from sharecons import BrokerError, ConfigurationError, LockLostError
-from sharecons._record import DETACHED, Record, TimestampType
+from sharecons import BrokerError, ConfigurationError, LockLostError, Record
 from sharecons.otel import attributes
 from sharecons.otel.attributes import (
     Conventions,
@@ -23,21 +22,18 @@ from sharecons.otel.attributes import (
 )
 from sharecons.otel.deliveries import MAX_DELIVERIES, Deliveries
 from sharecons.otel.operations import Instruments
+from sharecons.testing import make_record
 from tests.metrics.test_tables import documented
 
 
 def record(offset: int = 7, *, delivery_count: int = 1, key: object = b"k") -> Record:
-    return Record(
-        "orders",
-        3,
-        offset,
-        0,
-        TimestampType.CREATE_TIME,
-        key,
+    return make_record(
         b"tea",
-        (),
-        delivery_count,
-        DETACHED,
+        key=key,
+        topic="orders",
+        partition=3,
+        offset=offset,
+        delivery_count=delivery_count,
     )
 
 

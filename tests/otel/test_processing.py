@@ -16,11 +16,9 @@ from sharecons import (
     Retry,
     RetryPolicy,
     ShareGroupAdmin,
-    TimestampType,
 )
-from sharecons._record import DETACHED
 from sharecons.instrumentation import Client
-from sharecons.testing import EmbeddedBroker
+from sharecons.testing import EmbeddedBroker, make_record
 from sharecons.testing.virtual_time import Backend
 from sharecons.worker.outcomes import LockLost
 from tests.otel.recorded import Recorded, attributes_of, context_of, links_of
@@ -315,8 +313,7 @@ async def test_span_is_current_in_the_thread_of_a_plain_function(
 
 
 def sent_record() -> Record[Any, Any]:
-    kind = TimestampType.CREATE_TIME
-    return Record("orders", 0, 0, 0, kind, None, b"tea", HEADERS, 1, DETACHED)
+    return make_record(b"tea", headers=HEADERS, topic="orders")
 
 
 @pytest.mark.parametrize("raised", [ValueError("no"), Retry(), KeyboardInterrupt()])

@@ -31,6 +31,7 @@ from sharecons import (
 )
 from sharecons.errors import DeserializationError
 from sharecons.metrics import METRICS, Metric, MetricName
+from sharecons.testing import MadeRecord, make_batch, make_record
 from sharecons.worker.handlers import HandlerBatch
 from sharecons.worker.outcomes import RecordOutcome
 from sharecons.worker.stats import WorkerStats
@@ -116,6 +117,20 @@ async def charge(record: Record[str, bytes]) -> None: ...
 
 def charge_in_thread(record: Record[str, bytes]) -> int:
     return record.offset
+
+
+async def made() -> None:
+    record = make_record(b"v", key="k", headers=[("n", None)], topic="orders")
+    assert_type(record, MadeRecord[str, bytes])
+    assert_type(record.acknowledgement, AcknowledgeType | None)
+    assert_type(make_record(b"v"), MadeRecord[bytes, bytes])
+    assert_type(make_record(Order(), key="k"), MadeRecord[str, Order])
+    assert_type(make_batch([record]), Batch[str, bytes])
+    await charge(record)
+    await charge(make_record(b"v", key="k"))
+    await charge_order(make_record(Order()))
+    await write(HandlerBatch([record]))
+    make_record(b"v", count=1)  # type: ignore[call-arg]
 
 
 def misspelled() -> None:

@@ -6,9 +6,9 @@ each; `delivered_leases` finds a record by its offset, `delayed_releases` decide
 records with a delay are renewed and released. `runs` are adjacent offsets with one
 type, `ranges` the form in which they are sent. `batcher` is the acknowledgement batcher
 of one leader; `ack_batches` decides what is sent together, `linger` how long it waits.
-`result_log`, `results`, `commit_waiter`, `archived`, `ack_errors`, `verb_errors` and
-`positions` report; `redeliveries` pauses partitions whose records are released again
-and again; `redelivered_leases` protects records that were acquired again from late
+`result_log`, `results`, `commit_waiter`, `archived`, `ack_errors` and `positions`
+report; `redeliveries` pauses partitions whose records are released again and again;
+`redelivered_leases` protects records that were acquired again from late
 acknowledgements; `damaged_records` are released once. `renewals` decides when locks of
 held records are renewed.
 """

@@ -16,8 +16,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final, final
 
+from sharecons import verb_errors
 from sharecons._record import RELEASE, RENEW, AcknowledgeType, AckTarget
-from sharecons.protocol.acknowledge import verb_errors
 from sharecons.protocol.acknowledge.ack_states import (
     AFTER_RENEWAL,
     FAILED,
