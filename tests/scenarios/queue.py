@@ -18,6 +18,7 @@ class Queue:
         self, admin: AnyAdmin, partitions: int = 1, replication: int = 1, **config: str
     ) -> None:
         self.admin = admin
+        self.partitions = partitions
         self.topic = admin.create_topic(partitions=partitions, replication=replication)
         self.group = f"group-{self.topic}"
         admin.set_group_config(
