@@ -79,6 +79,10 @@ class Page:
                 self.commands[-1].ends_by_signal = True
             prose = after
 
+    def save_files(self, directory: Path) -> None:
+        for name, program in self.files.items():
+            (directory / name).write_text(program)
+
     def _add_commands(self, body: str, prose: str, port: int) -> None:
         # The last paragraph introduces the commands.
         words = " ".join(prose.rstrip().rpartition("\n\n")[2].split()).lower()
@@ -94,23 +98,27 @@ def follow(
     environment: Mapping[str, str],
     report: Callable[[float, str], object],
 ) -> None:
-    """Run the commands of a page in a directory, beside the programs of the page.
+    """Run the commands of a page; save its programs where `cd` leads.
+
+    Args:
+        directory: where the page begins, the clone.
+        report: called with the seconds and the line of each command.
 
     Raises:
         AssertionError: a command fails, or does not print the lines of the page.
     """
-    for name, program in page.files.items():
-        (directory / name).write_text(program)
-    activation = ""
+    shell = ""  # what each new shell repeats
     with ExitStack() as services:
         for command in page.commands:
             if command.ends_services:
                 services.close()
-            if command.line.startswith(". "):
-                activation += f"{command.line} && "
+            if command.line.startswith((". ", "cd ")):
+                shell += f"{command.line} && "
+                if command.line.startswith("cd ") and command.line != "cd -":
+                    page.save_files(directory / command.line[len("cd ") :])
                 continue
             began = time.monotonic()
-            running = _running(activation + command.line, directory, environment)
+            running = _running(shell + command.line, directory, environment)
             with ExitStack() as stack:
                 process = stack.enter_context(running)
                 _wait(process, command)
