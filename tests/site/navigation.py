@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from tests.site.layout import ROOT
@@ -21,9 +22,10 @@ class Entry:
     page: str
 
 
-def entries() -> list[Entry]:
+@cache
+def entries() -> tuple[Entry, ...]:
     """Return the pages of the navigation in order."""
-    return list(_walk(tomllib.loads(CONFIG.read_text())["project"]["nav"], ()))
+    return tuple(_walk(tomllib.loads(CONFIG.read_text())["project"]["nav"], ()))
 
 
 def _walk(items: list[Any], sections: tuple[str, ...]) -> Iterator[Entry]:
