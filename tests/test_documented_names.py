@@ -11,7 +11,7 @@ import pytest
 import sharecons
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PRIVATE = {"net", "protocol", "records", "wire"}
 OPTIONAL = {"sharecons.otel", "sharecons.spark", "sharecons.taskiq"}
 

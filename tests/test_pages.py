@@ -18,7 +18,7 @@ from sharecons.testing import EmbeddedBroker
 from tests.guides import DOCS, Guide
 from tests.waiting import until
 
-PAGES = sorted(path.name for path in DOCS.glob("*.md"))
+PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 DEAD = DeadLetterQueue("orders.dead")
 
 Names = dict[str, Any]

@@ -1,0 +1,64 @@
+"""The programs of docs/coming-from/: each one sends mails, and processes them."""
+
+import asyncio
+import re
+from typing import Any
+
+import anyio
+import pytest
+
+from sharecons.testing import EmbeddedBroker
+from tests.guides import DOCS, Guide
+from tests.waiting import until
+
+PAGES = sorted(path.name for path in (DOCS / "coming-from").glob("*.md"))
+
+pytestmark = pytest.mark.anyio
+
+
+async def load(page: str, package: str, broker: EmbeddedBroker) -> dict[str, Any]:
+    """Run the program that imports this package; return its names and its group."""
+    guide = Guide(f"coming-from/{page}")
+    (number,) = [n for n, b in enumerate(guide.blocks) if f"from {package} " in b]
+    names: dict[str, Any] = {"servers": broker.bootstrap_servers}
+    await guide.run(number, names)
+    names["group"] = re.findall(r'group_id="([\w-]+)"', guide.blocks[number])[0]
+    return names
+
+
+@pytest.mark.slow("connects by TCP, and leaves")
+@pytest.mark.parametrize("page", PAGES)
+async def test_program_of_a_page_processes_what_it_sends(
+    page: str, share_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for topic in ("mails", "mails.dead"):
+        share_broker.create_topic(topic)
+    names = await load(page, "sharecons", share_broker)
+    for address in ("a@example.org", "nowhere"):
+        await names["send"](address)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(names["main"])
+        await share_broker.wait_until_settled(names["group"])
+        tasks.cancel_scope.cancel()
+
+    assert "sent to a@example.org" in capsys.readouterr().out
+    dead = [record.value for record in share_broker.records("mails.dead")]
+    has_dead_letters = "mails.dead" in Guide(f"coming-from/{page}").text
+    assert [b"nowhere" in value for value in dead] == [True] * has_dead_letters
+
+
+@pytest.mark.slow("aiokafka joins a group over TCP")
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_program_for_aiokafka_runs_as_well(
+    share_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    share_broker.create_topic("mails")
+    names = await load("aiokafka.md", "aiokafka", share_broker)
+    await names["send"]("a@example.org")
+
+    # Not in a task group: its cancellation would interrupt the consumer's stop.
+    task = asyncio.create_task(names["main"]())
+    await until(lambda: "sent to a@example.org" in capsys.readouterr().out)
+    task.cancel()
+    await asyncio.wait([task])
