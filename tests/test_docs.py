@@ -53,6 +53,19 @@ def test_tests_that_a_page_names_exist(page: str) -> None:
     ] == []
 
 
+def test_comparison_of_the_readme_has_the_cells_of_its_page() -> None:
+    page = (ROOT / "docs" / "comparison.md").read_text().replace("](../", "](")
+    lines = (ROOT / "README.md").read_text().splitlines()
+    first = next(n for n, line in enumerate(lines) if line.startswith("|  | sharecons"))
+    rows = lines[first : lines.index("", first)]
+
+    assert [row for row in rows if row not in page.splitlines()] == []
+
+
+def test_readme_fits_a_screen() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 76
+
+
 def test_links_of_the_documents_lead_to_files_and_headings() -> None:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     missing = []
