@@ -9,12 +9,14 @@ a fixture. The brokers run in a thread, so that synchronous tests, async tests a
 blocking clients can use them. Because of the thread they do not run on a virtual clock.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 if TYPE_CHECKING:
+    import pluggy
+
     from sharecons.testing import EmbeddedBroker
     from sharecons.testing.virtual_time import Backend
 
@@ -25,6 +27,11 @@ SETTINGS: Final[Mapping[str, str]] = {
     "group.share.assignment.interval.ms": "0",
     "group.share.heartbeat.interval.ms": "100",
 }
+
+MARK: Final = (
+    "mark the test with @pytest.mark.anyio, or with @pytest.mark.asyncio for "
+    "pytest-asyncio"
+)
 
 
 @pytest.fixture
@@ -65,6 +72,17 @@ def virtual_clock(request: pytest.FixtureRequest) -> "Backend":
     if request.param == "trio":
         pytest.importorskip("trio")
     return virtual_time.backend(request.param)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_pyfunc_call() -> "Generator[None, pluggy.Result[object], None]":
+    """Add to pytest's error for an async test that no plugin runs."""
+    outcome = yield
+    error = outcome.excinfo and outcome.excinfo[1]
+    if isinstance(error, pytest.fail.Exception | pytest.skip.Exception):
+        message = str(error.msg)
+        if message.startswith("async def functions are not natively supported"):
+            error.msg = f"{message}\nanyio is installed: {MARK}"
 
 
 def _check_clock(request: pytest.FixtureRequest) -> None:

@@ -4,13 +4,12 @@ import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
-from pathlib import Path
 
 import pytest
 
 from sharecons.testing import EmbeddedBroker
+from tests.guides import Guide
 
-GUIDE = Path(__file__).parent.parent.parent / "docs" / "testing.md"
 PLUGIN = "sharecons.testing.pytest_plugin"
 INSTALLED = any(each.value == PLUGIN for each in entry_points(group="pytest11"))
 
@@ -203,6 +202,63 @@ def test_broker_fixture_in_sync_test_works_beside_a_virtual_backend(tmp_path):
     assert "1 passed" in run(tmp_path, "import pytest\n" + text)
 
 
+NO_MARKER = """
+from sharecons.testing import make_record
+
+async def charge(record):
+    pass
+
+async def test_charge():
+    await charge(make_record(b"order 7"))
+
+def test_broker(share_brokr):
+    pass
+"""
+
+
+@pytest.mark.slow("starts a pytest of its own", seconds=20)
+def test_async_test_without_a_marker_fails_with_a_hint(tmp_path):
+    output = run(tmp_path, NO_MARKER)
+
+    assert "async def functions are not natively supported" in output
+    assert "anyio is installed: mark the test with @pytest.mark.anyio" in output
+    assert "fixture 'share_brokr' not found" in output
+    assert "share_broker, share_cluster" in output
+    assert "1 failed, 1 error" in output, output
+
+
+OTHER_LOOP = """
+import pytest
+import pytest_asyncio
+from sharecons import ShareConsumer
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def consumer(share_broker):
+    share_broker.create_topic("orders")
+    servers = share_broker.bootstrap_servers
+    consumer = ShareConsumer("orders", group_id="billing", bootstrap_servers=servers)
+    async with consumer:
+        yield consumer
+
+@pytest.mark.asyncio
+async def test_poll(consumer):
+    await consumer.poll(timeout=0.1)
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_poll_in_the_loop_of_the_fixture(consumer):
+    await consumer.poll(timeout=0.1)
+"""
+
+
+@pytest.mark.slow("starts a pytest of its own", seconds=20)
+def test_test_in_another_event_loop_than_its_fixture_fails_with_a_hint(tmp_path):
+    output = run(tmp_path, OTHER_LOOP, "-p", "asyncio")
+
+    assert "WrongThreadError" in output
+    assert "a test and its fixtures need one loop" in output
+    assert "1 failed, 1 passed" in output, output
+
+
 @pytest.mark.slow("starts a process")
 def test_plugin_imports_nothing_before_first_use():
     program = (
@@ -218,18 +274,14 @@ def test_plugin_imports_nothing_before_first_use():
 
 
 @pytest.mark.slow("starts a pytest of its own", seconds=20)
-@pytest.mark.parametrize(
-    ("test", "count"),
-    [
-        ("test_orders_are_charged", 2),
-        ("test_all_orders_are_charged", 4),
-        ("test_a_record_whose_lock_ends_is_delivered_again", 2),
-    ],
-)
-def test_tests_in_the_guide_pass_unchanged(tmp_path, test, count):
-    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    (block,) = (each for each in blocks if f"def {test}(" in each)
+def test_tests_in_the_guide_pass_unchanged(tmp_path):
+    first, *others = [
+        each for each in Guide("testing.md").blocks if "def test_" in each
+    ]
+    for number, block in enumerate(others):
+        (tmp_path / f"test_{number}.py").write_text(block)
 
-    output = run(tmp_path, block)
+    output = run(tmp_path, first)
 
-    assert f"{count} passed" in output, output
+    assert len(others) == 4
+    assert "15 passed" in output, output

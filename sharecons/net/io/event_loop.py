@@ -252,7 +252,7 @@ class LoopGuard:
                 "asyncio.run_coroutine_threadsafe(), anyio.from_thread.run() or "
                 "trio.from_thread.run() for coroutines, and for plain methods "
                 "loop.call_soon_threadsafe() or from_thread.run_sync(). Another event "
-                f"loop needs another {owner}"
+                f"loop needs another {owner}; a test and its fixtures need one loop"
             )
 
 
