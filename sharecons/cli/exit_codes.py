@@ -19,6 +19,7 @@ from sharecons.cli.output import write_error
 from sharecons.errors import (
     AuthenticationError,
     AuthorizationError,
+    BrokerError,
     ConfigurationError,
     ConnectionFailedError,
     Error,
@@ -112,9 +113,27 @@ def run_with_admin(
     program: str,
     options: Namespace,
     work: Callable[["ShareGroupAdmin"], Awaitable[ExitCode]],
+    *,
+    topic: str | None = None,
 ) -> ExitCode:
-    """Run `work` with an admin client for the cluster that the options name."""
-    return run_with_settings(program, options, lambda admin, _: work(admin))
+    """Run `work` with an admin client for the cluster that the options name.
+
+    Args:
+        topic: the work's topic. The error of an unknown one names a similar topic.
+    """
+
+    async def with_hint(admin: "ShareGroupAdmin") -> ExitCode:
+        try:
+            return await work(admin)
+        except BrokerError as error:
+            from sharecons.cli.name_hints import lines_about_topics
+
+            named = {topic or "": error}
+            write_errors(program, await lines_about_topics(admin, named))
+            return exit_code_of(error)
+
+    named_work = work if topic is None else with_hint
+    return run_with_settings(program, options, lambda admin, _: named_work(admin))
 
 
 def run_with_settings(

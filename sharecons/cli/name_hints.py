@@ -10,7 +10,10 @@ from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
 from sharecons.similar_names import did_you_mean
 
-__all__ = ["lines_about_groups", "lines_about_topics"]
+__all__ = ["SIMILAR", "lines_about_groups", "lines_about_topics"]
+
+SIMILAR: Final = 0.75
+"""Similarity of the names of groups and topics: many differ in one word only."""
 
 _UNKNOWN_GROUP: Final = (Code.GROUP_ID_NOT_FOUND,)
 _UNKNOWN_TOPIC: Final = (Code.UNKNOWN_TOPIC_OR_PARTITION,)
@@ -62,4 +65,4 @@ def _hint(name: str, kinds: Mapping[str, str]) -> str:
     if name in kinds:
         kind = kinds[name]
         return "" if kind in ("share", "topic") else f"; it is a {kind} group"
-    return did_you_mean(name, kinds, cutoff=0.75)
+    return did_you_mean(name, kinds, cutoff=SIMILAR)

@@ -73,7 +73,9 @@ def run(options: argparse.Namespace) -> int:
     """Read records and write them; return the exit code."""
     from sharecons.cli.exit_codes import run_with_admin
 
-    return run_with_admin(PROGRAM, options, lambda admin: _peek(admin, options))
+    return run_with_admin(
+        PROGRAM, options, lambda admin: _peek(admin, options), topic=options.topic
+    )
 
 
 async def _peek(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "ExitCode":

@@ -109,5 +109,5 @@ def _read(source: Source) -> MergedProperties:
 
 
 def _log_warnings(merged: MergedProperties) -> None:
-    for warning in merged.warnings:
+    for warning in dict.fromkeys(merged.warnings):
         _log.warning("property without an effect", reason=warning)

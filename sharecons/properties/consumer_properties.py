@@ -7,6 +7,7 @@ compares them. Connections and security are in `security`.
 """
 
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from functools import partial
 from inspect import signature
 from typing import Any, Final
@@ -14,7 +15,7 @@ from typing import Any, Final
 from sharecons.config.validation import MODES, check_bool, check_choice, check_string
 from sharecons.member.settings import MEMBER_OPTIONS
 from sharecons.properties.errors import PropertyError, check_property
-from sharecons.properties.known_properties import unknown_warning
+from sharecons.properties.known_properties import MISSPELLED, unknown_warning
 
 __all__ = [
     "ARGUMENTS",
@@ -148,7 +149,9 @@ def convert_properties(
         if text := properties.get(name, "").strip():
             arguments[argument] = convert_property(name, text)
         elif name in REQUIRED and argument not in overrides:
-            raise PropertyError(name, f"missing; add it, or pass {argument}=")
+            near = get_close_matches(name, properties, 1, MISSPELLED)
+            hint = f"; is {near[0]} misspelled?" if near else ""
+            raise PropertyError(name, f"missing; add it, or pass {argument}={hint}")
     arguments |= overrides
     if arguments.get("acknowledgement") == MODES[0]:
         # The default of a consumer; a worker has this mode, and no argument for it.

@@ -1,8 +1,9 @@
 """The known properties of connections and security, and their environment variables.
 
-An unknown property with one of `CHECKED_PREFIXES` results in a warning: it is probably
-misspelled, and the connection would fail for an unclear reason. Other properties are
-ignored, since one file often configures producers and consumers too.
+An unknown property with one of `CHECKED_PREFIXES`, or with almost the name of a known
+one, results in a warning: it is probably misspelled, and the connection would fail for
+an unclear reason. Other properties are ignored, since one file often configures
+producers and consumers too.
 """
 
 import re
@@ -12,6 +13,7 @@ from typing import Final
 
 __all__ = [
     "ALIASES",
+    "MISSPELLED",
     "SUPPORTED",
     "find_variables",
     "unknown_variable_warning",
@@ -59,6 +61,9 @@ SUPPORTED: Final = frozenset(
 )
 
 CHECKED_PREFIXES: Final = ("bootstrap.", "sasl.", "security.", "ssl.")
+
+MISSPELLED: Final = 0.9
+"""Similarity, from 0 to 1. Names of producers, brokers and Streams are below 0.85."""
 
 IGNORED_PREFIXES: Final = (
     "bootstrap.controllers",
@@ -126,11 +131,10 @@ def unknown_warning(
     prefixes: tuple[str, ...] = CHECKED_PREFIXES,
 ) -> str | None:
     """Return a warning if the property seems misspelled, else None."""
-    if (
-        name in known
-        or not name.startswith(prefixes)
-        or name.startswith(IGNORED_PREFIXES)
-    ):
+    if name in known or name.startswith(IGNORED_PREFIXES):
+        return None
+    is_similar = bool(get_close_matches(name, known, 1, MISSPELLED))
+    if not is_similar and not name.startswith(prefixes):
         return None
     return f"unknown property {name}{_hint(name, known)}"
 

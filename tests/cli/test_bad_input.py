@@ -134,6 +134,7 @@ CONSUME = "consume t --group g"
         ("dead-letters list t --filter groop=x", "'group'"),
         ("run json:dumps --topic t --group g --liveness no-thread", "'no-threads'"),
         ("consume t --groop g", "'--group'"),
+        ("groups delete --grup g", "'--group'"),
         ("create-topics --tpoic t", "'--topic'"),
     ],
 )
@@ -143,6 +144,29 @@ def test_misspelled_word_names_the_nearest_one(command, nearest):
 
     assert ExitCode.USAGE == result.code
     assert f"; did you mean {nearest}?" in only_error_line(result)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "produce {}",
+        "peek {}",
+        "dead-letters list {}",
+        "dead-letters show {} 0:1",
+        "dead-letters redrive {} --dry-run",
+        "dead-letters delete {} --before 0:1 --dry-run",
+        "create-topics --topic {} --dead-letter d",
+        "groups reset-offsets g --topic {} --to-latest --dry-run",
+    ],
+)
+def test_misspelled_topic_names_the_nearest_one(any_kafka, command):
+    topic = any_kafka.admin.create_topic(1, new_name("parcels"))
+    words = command.format(topic.replace("parcels", "parcel")).split()
+
+    result = run_cli(*words, "--bootstrap-server", any_kafka.bootstrap_servers)
+
+    assert ExitCode.FAILED == result.code
+    assert f"; did you mean {topic!r}?" in result.lines[0]
 
 
 def test_word_that_resembles_no_other_has_no_suggestion():

@@ -113,6 +113,11 @@ def test_missing_property_raises_unless_its_argument_is_given(name: str) -> None
     assert load_properties(rest, **given).items() >= given.items()
 
 
+def test_missing_property_is_found_under_a_misspelled_name() -> None:
+    with pytest.raises(ConfigurationError, match=r"group\.id: .*; is grup.id missp"):
+        load_properties({"bootstrap.servers": "b:9092", "grup.id": "billing"})
+
+
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_property_that_share_groups_do_not_have_raises(name: str, file: Path) -> None:
     file.write_text(f"{FILE}{name}=1\n")
@@ -140,6 +145,10 @@ def test_property_without_an_effect_is_logged(
         ("fetch.max.byte", "fetch.max.bytes"),
         ("share.acknowledgment.mode", "share.acknowledgement.mode"),
         ("group.ids", "group.id"),
+        ("grup.id", "group.id"),
+        ("securty.protocol", "security.protocol"),
+        ("request.timout.ms", "request.timeout.ms"),
+        ("clint.id", "client.id"),
         ("max.poll.record", "max.poll.records"),
         ("bootstrap.server", "bootstrap.servers"),
         ("sasl.mechanizm", "sasl.mechanism"),

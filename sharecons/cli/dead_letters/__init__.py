@@ -37,4 +37,6 @@ def run(options: argparse.Namespace) -> int:
     }
     program = f"sharecons dead-letters {options.action}"
     work = actions[options.action]
-    return run_with_admin(program, options, lambda admin: work(admin, options))
+    return run_with_admin(
+        program, options, lambda admin: work(admin, options), topic=options.topic
+    )

@@ -188,7 +188,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 metavar="GROUP",
                 help="the group id",
             )
-            command.add_argument("--group", action="append", help=argparse.SUPPRESS)
+            command.add_argument(
+                "--group", action="append", metavar="GROUP", help="the same as GROUP"
+            )
         for option in options:
             option.add_to(command)
         tables.add_options(command)

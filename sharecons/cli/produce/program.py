@@ -9,6 +9,7 @@ from anyio.lowlevel import checkpoint
 
 from sharecons._record import Headers
 from sharecons.cli.exit_codes import CONNECT_TIMEOUT, ExitCode
+from sharecons.cli.name_hints import SIMILAR
 from sharecons.cli.produce.failures import FailedLines
 from sharecons.cli.produce.line_splitter import LineSplitter
 from sharecons.cli.produce.new_line import LineError, NewLine
@@ -25,6 +26,7 @@ from sharecons.protocol.admin.fanout import results_of
 from sharecons.protocol.codes import Code
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord
+from sharecons.similar_names import did_you_mean
 from sharecons.version import VERSION
 
 __all__ = ["ProduceLines", "produce_lines"]
@@ -86,6 +88,11 @@ async def _check_topic_exists(
 ) -> None:
     response = await brokers.request_topics([work.topic], deadline)
     found = results_of(response.topics, "produce to", lambda name: f"topic {name!r}")
+    error = found[work.topic].error
+    if isinstance(error, BrokerError) and error.code == Code.UNKNOWN_TOPIC_OR_PARTITION:
+        names = (await brokers.request_topics(None, deadline)).topics
+        text = f"{error}{did_you_mean(work.topic, names, cutoff=SIMILAR)}"
+        raise BrokerError(text, code=error.code, name=error.name)
     partitions = len(found[work.topic].value.partitions)
     if work.partition is not None and work.partition >= partitions:
         raise ConfigurationError(
