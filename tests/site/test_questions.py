@@ -27,6 +27,14 @@ QUESTIONS = {
         "worker-dead-letters.md#what-becomes-a-dead-letter",
         "failed in its last attempt",
     ),
+    "how many partitions are needed": (
+        "sizing.md#in-short",
+        "Partitions: enough for the window",
+    ),
+    "how to move from aiokafka": (
+        "coming-from/aiokafka.md#what-maps-to-what",
+        "AIOKafkaConsumer",
+    ),
     "what SIGTERM does": (
         "worker-running.md#stopping",
         "SIGTERM, SIGINT (Ctrl-C) and worker.stop() do the same",
