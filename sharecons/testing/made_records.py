@@ -40,7 +40,7 @@ class _Lock(AckTarget):
         self.acknowledgement: AcknowledgeType | None = None
         self.release_delay: float | None = None
         self.renewals = 0
-        self.lost_because = ""
+        self.lost_because: str | None = None
         self._name = name
         self._duration = duration
         self._in_worker = in_worker
@@ -61,7 +61,7 @@ class _Lock(AckTarget):
                 settled_by = self.acknowledgement or kind
                 raise verb_errors.already_settled(kind, self._name, settled_by)
             return
-        if self.lost_because:
+        if self.lost_because is not None:
             raise verb_errors.lock_lost(kind, self._name, self.lost_because)
         self.acknowledgement = None if kind is RENEW else kind
         self.release_delay = None
@@ -78,7 +78,7 @@ class _Lock(AckTarget):
         self.release_delay = delay or None
 
     def deadline_of(self, offset: int) -> float:
-        if self.lost_because:
+        if self.lost_because is not None:
             return float("-inf")
         if self._deadline is None:
             self._deadline = _now() + self._duration

@@ -21,9 +21,17 @@ from sharecons import (
     Record,
     RecordStateError,
     ShareWorker,
+    TimestampType,
 )
 from sharecons.errors import WrongThreadError
 from sharecons.testing import MadeRecord, make_batch, make_record
+from tests.protocol.lease_factories import (
+    TYPE_PAIRS,
+    lease_of,
+    lose_locks,
+    settle,
+    take_runs,
+)
 
 ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
 
@@ -174,6 +182,34 @@ def test_second_verb_of_a_made_record_raises_as_after_the_first_was_sent(
     assert record.acknowledgement is first
 
 
+def error_of(record: Any, kind: AcknowledgeType) -> str | None:
+    try:
+        VERBS[kind](record)
+    except RecordStateError as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+@pytest.mark.parametrize(("first", "second"), TYPE_PAIRS)
+@pytest.mark.parametrize("is_lost", [False, True], ids=["held", "lost"])
+def test_made_record_raises_as_a_record_of_a_lease_whose_first_verb_was_sent(
+    first: AcknowledgeType, second: AcknowledgeType, is_lost: bool
+) -> None:
+    lease, reason = lease_of(7), "a test"
+    kind = TimestampType.CREATE_TIME
+    delivered = Record("orders", 0, 7, 0, kind, None, b"v", (), 1, lease)
+    made = make_record(b"v", topic="orders", offset=7)
+    for record in (delivered, made):
+        VERBS[first](record)
+    settle(lease, take_runs(lease))
+    if is_lost:
+        lease.lock_scope.reason = reason
+        lose_locks(lease)
+        made.lose_lock(reason)
+
+    assert error_of(delivered, second) == error_of(made, second)
+
+
 def test_release_of_a_made_record_has_its_delay() -> None:
     record = make_record(b"v")
 
@@ -293,6 +329,7 @@ def test_lock_of_a_made_record_can_be_lost_while_its_handler_runs() -> None:
 
     record.lose_lock("a test")
 
+    assert not record.held
     with pytest.raises(LockLostError, match="the acquisition lock was lost: a test"):
         record.accept()
     assert record.acknowledgement is None
