@@ -7,7 +7,7 @@
 SHARECONS_TEST_KAFKA_VERSION is the version of the real Kafka. It prints a table in
 Markdown; names of standstills as further arguments choose some. Pictures are of the
 group's page of the dashboard, by Playwright and Chromium.
-tests/scenarios/test_standstills.py compares the rows with docs/standstills.md.
+tests/scenarios/test_standstills.py compares the rows with docs/stuck.md.
 """
 
 import argparse
@@ -83,7 +83,7 @@ class Case(NamedTuple):
     """A standstill.
 
     Attributes:
-        name: as in docs/standstills.md.
+        name: as in docs/stuck.md.
         make: makes the topic and the group.
         noticed: the begin of /readyz once the worker has noticed it.
         target, options: of `sharecons run`; a consumer holds the records without.

@@ -1,4 +1,4 @@
-"""The standstills of docs/standstills.md: each outlet shows what the page has."""
+"""The standstills of docs/stuck.md: each outlet shows what the page has."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from tests.logged_events import ROOT
 from tests.standstills import CASES, Case, measure, started
 
-PAGE = (ROOT / "docs/standstills.md").read_text()
+PAGE = (ROOT / "docs/stuck.md").read_text()
 HEADING = "| standstill | `inspect` |"
 OUTLETS = ("inspect", "check", "readyz", "exporter", "log", "dashboard")
 """The fields of a row in the order of the columns."""
