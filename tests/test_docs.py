@@ -9,6 +9,7 @@ from sharecons.protocol.group.states import TRANSITIONS
 
 ROOT = Path(__file__).parent.parent
 COMPARISON = ROOT / "docs" / "comparison.md"
+SECURITY = (ROOT / "SECURITY.md").read_text()
 DESIGN = (ROOT / "docs" / "design.md").read_text()
 
 
@@ -67,7 +68,7 @@ def test_readme_fits_a_screen() -> None:
 
 
 def test_links_of_the_documents_lead_to_files_and_headings() -> None:
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
     missing = []
     for page in pages:
         for link in re.findall(r"\]\(((?!\w+:)[^)\s]+)\)", page.read_text()):
@@ -77,6 +78,17 @@ def test_links_of_the_documents_lead_to_files_and_headings() -> None:
                 missing.append(f"{page.relative_to(ROOT)}: {link}")
 
     assert missing == []
+
+
+def test_each_claim_about_security_names_a_test_that_exists() -> None:
+    rows = re.findall(r"^\| (?!claim).* \|$", SECURITY, re.MULTILINE)
+    tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+
+    assert len(rows) > 10
+    for row in rows:
+        named = re.findall(r"`(test_\w+)`", row)
+        assert named, row
+        assert [name for name in named if f"def {name}(" not in tests] == []
 
 
 def test_cells_of_the_comparison_have_a_source() -> None:

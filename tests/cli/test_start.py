@@ -64,3 +64,18 @@ def test_unknown_option_names_help_of_its_command(command, capsys):
 
     assert 2 == stopped.value.code
     assert f"{name} --help" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("broker", "host"),
+        ("dashboard", "host"),
+        ("exporter", "host"),
+        ("run module:handler --topic t --group g", "health_host"),
+    ],
+)
+def test_ports_are_served_on_this_machine_only_by_default(command, option):
+    options = parser().parse_args(command.split())
+
+    assert "127.0.0.1" == getattr(options, option)

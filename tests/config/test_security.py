@@ -28,6 +28,13 @@ def test_repr_shows_protocol_mechanism_and_username():
     assert "<Security PLAINTEXT>" == repr(Security())
 
 
+def test_tls_below_1_2_is_not_offered():
+    context = Security.tls().ssl_context
+
+    assert context is not None
+    assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
+
+
 def test_sasl_uses_tls_by_default():
     assert "SASL_SSL" == Security.sasl("PLAIN", "alice", "hush").protocol
     plain = Security.sasl("PLAIN", "alice", "hush", tls=False)
