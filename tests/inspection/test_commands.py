@@ -11,6 +11,7 @@ import pytest
 from sharecons import ShareGroupAdmin, TopicPartition
 from sharecons.cli import main
 from sharecons.testing import EmbeddedBroker
+from tests.guides import Guide
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue, take
 
@@ -184,6 +185,23 @@ def test_preflight_prints_a_line_per_check(run, queue):
     assert 0 == code
     assert {"ok", "warn"} >= {line.split()[0] for line in out.splitlines()}
     assert f"ok    topic {queue.topic}: 1 partition" in out
+
+
+def test_preflight_prints_the_lines_of_the_page_about_versions(run):
+    with EmbeddedBroker(topics={"orders": 6}) as new:
+        arguments = ("preflight", "--topic", "orders", "--group", "billing")
+        _, out, _ = run(*arguments, at=new.bootstrap_servers)
+
+    page = Guide("which-kafka.md").text.partition("Kafka 4.4.0, new")[2]
+    shown = re.findall("^    ((?:ok|warn) .*)$", page, re.MULTILINE)
+    # The cluster id, and Kafka 4.4 in place of 4.3.
+    differing = {line.split(":")[0] for line in {*shown} ^ {*out.splitlines()}}
+    assert 10 == len(shown)
+    assert {
+        "ok    cluster",
+        "ok    share.version",
+        "ok    dead letters of billing",
+    } == (differing)
 
 
 def test_preflight_fails_for_an_unknown_topic(run, queue):
