@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -65,6 +66,17 @@ def test_comparison_of_the_readme_has_the_cells_of_its_page() -> None:
 
 def test_readme_fits_a_screen() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 76
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "diagrams").glob("*.svg")))
+def test_diagram_has_a_title_a_description_and_dark_colours(path: Path) -> None:
+    root = ElementTree.parse(path).getroot()
+    title, description, style = (each.text or "" for each in root[:3])
+
+    assert root.attrib["aria-labelledby"] == "title desc"
+    assert title.strip()
+    assert len(description.split()) > 10
+    assert "prefers-color-scheme: dark" in style
 
 
 def test_links_of_the_documents_lead_to_files_and_headings() -> None:
