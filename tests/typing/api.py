@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, assert_type
 
+from pydantic import BaseModel, TypeAdapter
+
 import sharecons
 import sharecons.testing
 from sharecons import (
@@ -74,6 +76,30 @@ async def deserialized() -> None:
             batch[0].release(after=0.5)
             assert_type(batch[0].key, str | None)
             assert_type([record.value for record in batch], list[bytes | None])
+
+
+class Parcel(BaseModel):
+    weight: int
+
+
+async def models() -> None:
+    consumer = ShareConsumer(
+        "t", group_id="g", value_deserializer=Parcel.model_validate_json
+    )
+    assert_type(consumer, ShareConsumer[bytes, Parcel])
+    async for record in consumer:
+        assert_type(record, Record[bytes, Parcel])
+        assert_type(record.value, Parcel | None)
+    worker = ShareWorker(group_id="g")
+
+    @worker.handler("t", value_deserializer=Parcel.model_validate_json)
+    async def deliver(record: Record[bytes, Parcel]) -> None: ...
+
+    @worker.handler("u", value_deserializer=TypeAdapter(list[Parcel]).validate_json)
+    async def deliver_all(record: Record[bytes, list[Parcel]]) -> None: ...
+
+    @worker.handler("v", value_deserializer=Parcel.model_validate_json)  # type: ignore[arg-type]
+    async def wrong(record: Record[bytes, Order]) -> None: ...
 
 
 async def polled(consumer: ShareConsumer[bytes, Any]) -> None:
