@@ -22,7 +22,12 @@ WORDS = 3000
 
 def test_each_page_is_in_the_navigation_once() -> None:
     # Other generated pages have the text of files that pages link to.
-    indexes = {"examples/index.md", "changelog.md", "contributing.md"}
+    indexes = {
+        "examples/index.md",
+        "changelog.md",
+        "contributing.md",
+        "security-policy.md",
+    }
     expected = {*PAGES, *indexes, *(f"api/{name}.md" for name in reference.PAGES)}
     found = Counter(entry.page for entry in entries())
 
