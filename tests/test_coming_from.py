@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
+from sharecons import cli
 from sharecons.testing import EmbeddedBroker
 from tests.guides import DOCS, Guide
 from tests.waiting import until
@@ -56,15 +57,32 @@ async def test_program_of_a_page_processes_what_it_sends(
 
 @pytest.mark.slow("aiokafka joins a group over TCP")
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_program_for_aiokafka_runs_as_well(
+async def test_group_of_aiokafka_continues_as_a_share_group(
     share_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     share_broker.create_topic("mails")
-    names = await load("aiokafka.md", "aiokafka", share_broker)
-    await names["send"]("a@example.org")
-
+    before = await load("aiokafka.md", "aiokafka", share_broker)
+    after = await load("aiokafka.md", "sharecons", share_broker)
+    await before["send"]("a@example.org")
     # Not in a task group: its cancellation would interrupt the consumer's stop.
-    task = asyncio.create_task(names["main"]())
+    task = asyncio.create_task(before["main"]())
     await until(lambda: "sent to a@example.org" in capsys.readouterr().out)
     task.cancel()
     await asyncio.wait([task])
+    await before["send"]("b@example.org")
+
+    await anyio.to_thread.run_sync(
+        migrate, before["group"], after["group"], share_broker
+    )
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(after["main"])
+        await share_broker.wait_until_settled(after["group"])
+        tasks.cancel_scope.cancel()
+
+    sent = re.findall(r"sent to (\S+)", capsys.readouterr().out)
+    assert sent == ["b@example.org"]
+
+
+def migrate(source: str, target: str, broker: EmbeddedBroker) -> None:
+    where = ["--bootstrap-server", broker.bootstrap_servers]
+    assert 0 == cli.main(["migrate", source, target, "--execute", *where])
