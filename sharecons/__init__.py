@@ -166,7 +166,9 @@ if not TYPE_CHECKING:  # or type checkers would accept any name
 
     def __getattr__(name: str) -> object:
         if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            text = f"module {__name__!r} has no attribute {name!r}"
+            module = import_module(__name__)  # for Python's "Did you mean"
+            raise AttributeError(text, name=name, obj=module)
         found: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
         globals()[name] = found
         return found

@@ -88,6 +88,25 @@ def test_dir_and_star_import_of_a_public_module_have_its_public_names(
     assert names == imported.keys() - {"__builtins__"}
 
 
+@pytest.mark.slow("starts a process")
+@pytest.mark.parametrize(
+    ("module", "name", "meant"),
+    [
+        ("sharecons", "ShareConsumr", "ShareConsumer"),
+        ("sharecons.testing", "make_recrd", "make_record"),
+    ],
+)
+def test_misspelled_name_of_a_lazy_module_has_a_hint(
+    module: str, name: str, meant: str
+) -> None:
+    program = f"import {module}; {module}.{name}"
+    command = [sys.executable, "-c", program]
+    errors = subprocess.run(command, capture_output=True, text=True).stderr
+
+    assert f"module {module!r} has no attribute {name!r}" in errors
+    assert f"Did you mean: {meant!r}?" in errors
+
+
 @pytest.mark.slow("parses the whole package")
 def test_every_public_name_has_a_docstring() -> None:
     # From the source: compiled classes have no docstrings at run time.

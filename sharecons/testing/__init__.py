@@ -55,6 +55,8 @@ if not TYPE_CHECKING:  # or type checkers would accept any name
         # pytest imports this package at each start, for its plugin: the broker and its
         # codec are imported at their first use.
         if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        module = _MODULES.get(name, "broker.snapshots")
-        return getattr(import_module(f"sharecons.testing.{module}"), name)
+            text = f"module {__name__!r} has no attribute {name!r}"
+            module = import_module(__name__)  # for Python's "Did you mean"
+            raise AttributeError(text, name=name, obj=module)
+        path = _MODULES.get(name, "broker.snapshots")
+        return getattr(import_module(f"sharecons.testing.{path}"), name)
