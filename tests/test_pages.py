@@ -4,6 +4,8 @@ import ast
 from types import SimpleNamespace
 from typing import Any
 
+import anyio
+import httpx
 import pytest
 
 from sharecons import (
@@ -164,3 +166,47 @@ async def test_program_of_the_taskiq_page_defines_a_task() -> None:
     await Guide("taskiq.md").run(0, names)
 
     assert f"{__name__}:send_mail" == names["send_mail"].task_name
+
+
+@pytest.mark.slow("runs a worker and a consumer over TCP")
+@pytest.mark.anyio
+async def test_programs_of_the_opentelemetry_page_process_records(
+    cluster: EmbeddedBroker,
+) -> None:
+    cluster.set_group_config("billing", {"share.auto.offset.reset": "earliest"})
+    page = Guide("opentelemetry.md")
+    servers = cluster.bootstrap_servers
+    charged: list[Any] = []
+
+    async def charge(record: Any) -> None:
+        charged.append(record)
+
+    worker = page.program("new_worker")(charge, bootstrap_servers=servers)
+    async with page.program("new_producer")(servers) as producer, worker:
+        await producer.send("orders", b"tea")
+        await until(lambda: worker.stats.accepted == 1201)
+    async with anyio.create_task_group() as tasks:
+        telemetry = page.program("telemetry")
+        tasks.start_soon(page.program("consume"), servers, telemetry, charge)
+        cluster.produce("orders", [b"coffee"])
+        await until(lambda: charged[-1] == b"coffee")
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.anyio
+async def test_program_of_the_dashboard_page_serves_it_in_another_application(
+    cluster: EmbeddedBroker,
+) -> None:
+    names: Names = {"servers": cluster.bootstrap_servers}
+    await Guide("dashboard.md").run(0, names)
+
+    transport = httpx.ASGITransport(names["app"])
+    async with httpx.AsyncClient(
+        transport=transport,
+        base_url="http://localhost/queues",
+        headers={"Authorization": "Bearer a secret"},
+    ) as http:
+        response = await http.get("/")
+    await names["dashboard"].state.dashboard.aclose()
+
+    assert (200, True) == (response.status_code, "Share groups" in response.text)

@@ -285,3 +285,42 @@ def test_tests_in_the_guide_pass_unchanged(tmp_path):
 
     assert len(others) == 4
     assert "15 passed" in output, output
+
+
+TAKES_FIXTURES = """
+import pytest
+from sharecons import ShareConsumer
+
+{block}
+@pytest.mark.{marker}
+async def test_first_order({broker}, consumer):
+    {broker}.produce("orders", [b"tea"])
+    (record,) = await consumer.poll(timeout=10)
+    assert record.value == b"tea"
+"""
+
+
+@pytest.mark.slow("starts a pytest of its own", seconds=20)
+@pytest.mark.parametrize(
+    ("page", "part", "marker", "broker"),
+    [
+        ("consumer-running.md", "async def consumer(", "anyio", "share_broker"),
+        ("testing.md", "@pytest_asyncio.fixture", "asyncio", "broker"),
+    ],
+)
+def test_fixtures_in_the_guides_serve_a_test(tmp_path, page, part, marker, broker):
+    (block,) = (each for each in Guide(page).blocks if part in each)
+    text = TAKES_FIXTURES.format(block=block, marker=marker, broker=broker)
+
+    output = run(tmp_path, text, *(["-p", "asyncio"] if marker == "asyncio" else []))
+
+    assert " passed" in output, output
+    assert "failed" not in output, output
+
+
+@pytest.mark.anyio
+async def test_faults_in_the_guide_are_accepted():
+    page = Guide("testing.md")
+    (number,) = (n for n, each in enumerate(page.blocks) if "broker.faults.on(" in each)
+    async with EmbeddedBroker(listen=False) as broker:
+        await page.run(number, {"broker": broker, "servers": ""})

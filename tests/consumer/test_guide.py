@@ -1,13 +1,17 @@
 """The programs of docs/consumer.md and docs/consumer-running.md."""
 
+import io
 import json
+from functools import partial
 
 import anyio
 import pytest
+from fastapi import FastAPI
 
 from sharecons import ShareConsumer
 from sharecons.errors import DeserializationError
 from tests.guides import Guide
+from tests.waiting import until
 
 GUIDE = Guide("consumer.md", "consumer-running.md")
 
@@ -38,6 +42,10 @@ class Application:
     def is_valid(self, value):
         return value != b"invalid"
 
+    async def consume(self, consumer):
+        async for record in consumer:
+            await self.charge(record.value)
+
     def program(self, name):
         """Return the guide's function of this name."""
         return GUIDE.program(
@@ -45,6 +53,8 @@ class Application:
             ShareConsumer=ShareConsumer,
             DeserializationError=DeserializationError,
             anyio=anyio,
+            json=json,
+            consume=self.consume,
             charge=self.charge,
             handle=self.handle,
             store=self.store,
@@ -164,3 +174,48 @@ async def test_long_work_renews_the_lock(servers):
             assert [r.error for r in await consumer.commit()] == [None]
 
     assert len(deadlines) == 3
+
+
+@pytest.mark.anyio
+async def test_values_that_are_views_are_saved(share_broker, servers):
+    share_broker.create_topic("images")
+    share_broker.set_group_config("archive", {"share.auto.offset.reset": "earliest"})
+    share_broker.produce("images", [b"one", b"two"])
+    file = io.BytesIO()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(Application().program("save"), servers, file)
+        await until(lambda: len(file.getvalue()) == 6)
+        tasks.cancel_scope.cancel()
+
+    assert file.getvalue() == b"onetwo"
+
+
+@pytest.mark.anyio
+async def test_consumer_from_a_file_reads_records(servers, tmp_path):
+    path = tmp_path / "client.properties"
+    path.write_text(f"bootstrap.servers={servers}\ngroup.id=billing\n")
+
+    async with Application().program("from_file")(path) as consumer:
+        records = aiter(consumer)
+        with anyio.fail_after(20):
+            values = [(await anext(records)).value for _ in range(3)]
+
+    assert values == [1, 2, 3]
+
+
+@pytest.mark.anyio
+async def test_consumer_runs_in_the_lifespan_of_an_app(servers):
+    application = Application()
+    lifespan = GUIDE.program(
+        "lifespan",
+        ShareConsumer=partial(ShareConsumer, bootstrap_servers=servers),
+        anyio=anyio,
+        consume=application.consume,
+    )
+
+    async with lifespan(FastAPI()):
+        with anyio.fail_after(20):
+            await application.done.wait()
+
+    assert application.values == [b"1", b"2", b"3"]
