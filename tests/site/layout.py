@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 __all__ = [
+    "MOVED",
     "ROOT",
     "examples_index",
     "linked_files",
@@ -26,6 +27,7 @@ MOVED = {
     "SECURITY.md": "security-policy.md",
     "examples": "examples/index.md",
 }
+"""The places of what is not in docs/ and has a page of its own in the navigation."""
 
 
 def place(path: str) -> str:

@@ -20,8 +20,8 @@ QUESTIONS = {
         "Its delivery ended without an accept",
     ),
     "why nothing arrives": (
-        "faq.md#why-does-nothing-arrive",
-        "starts at the end of the topic",
+        "stuck.md#nothing-arrives-at-all",
+        "a new group starts at the end",
     ),
     "which records become dead letters": (
         "worker-dead-letters.md#what-becomes-a-dead-letter",
@@ -40,7 +40,7 @@ QUESTIONS = {
         "SIGTERM, SIGINT (Ctrl-C) and worker.stop() do the same",
     ),
     "how to test without Docker": (
-        "testing.md#in-a-test",
+        "testing.md#the-embedded-broker",
         "async def test_orders_are_charged(share_broker)",
     ),
     "how to see the lag": (
