@@ -31,6 +31,10 @@ ELSEWHERE = {
         "broker.faults.on(": "broker/test_plugin.py",
     },
     "coming-from": {"from sharecons ": "test_coming_from.py"},
+    "typed-records.md": dict.fromkeys(
+        ("msgspec.", "asdict", "class Placed(", "def place(", "fastavro", "registry"),
+        "test_typed_records.py",
+    ),
 }
 """Programs that tests run in another way, by page or directory: a part of the program,
 and the test.
