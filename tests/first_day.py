@@ -3,8 +3,9 @@
     python -m tests.first_day [--port PORT] [PAGE ...]
 
 Each page is followed in a copy of the files that git has, with an empty HOME and a new
-virtual environment, and the seconds of each command are printed. It needs the network:
-pip installs, and docs/start.md downloads a Kafka.
+virtual environment. The seconds and the CPU time of each command are printed, as
+machines are busy. It needs the network: pip installs, and docs/start.md downloads a
+Kafka.
 
 A page is read like this:
 
@@ -18,6 +19,7 @@ A page is read like this:
 import argparse
 import os
 import re
+import resource
 import select
 import shutil
 import signal
@@ -96,13 +98,13 @@ def follow(
     page: Page,
     directory: Path,
     environment: Mapping[str, str],
-    report: Callable[[float, str], object],
+    report: Callable[[float, float, str], object],
 ) -> None:
     """Run the commands of a page; save its programs where `cd` leads.
 
     Args:
         directory: where the page begins, the clone.
-        report: called with the seconds and the line of each command.
+        report: called with the seconds, the CPU time and the line of each command.
 
     Raises:
         AssertionError: a command fails, or does not print the lines of the page.
@@ -117,14 +119,15 @@ def follow(
                 if command.line.startswith("cd ") and command.line != "cd -":
                     page.save_files(directory / command.line[len("cd ") :])
                 continue
-            began = time.monotonic()
+            began, used = time.monotonic(), _cpu_seconds()
             running = _running(shell + command.line, directory, environment)
             with ExitStack() as stack:
                 process = stack.enter_context(running)
                 _wait(process, command)
                 if command.is_service:
                     services.push(stack.pop_all())
-            report(time.monotonic() - began, command.line)
+            seconds = time.monotonic() - began
+            report(seconds, _cpu_seconds() - used, command.line)
 
 
 @contextmanager
@@ -222,8 +225,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             follow(page, clone, environment, _print_seconds)
 
 
-def _print_seconds(seconds: float, line: str) -> None:
-    _write(f"{seconds:8.1f} s  {line}\n")
+def _print_seconds(seconds: float, cpu: float, line: str) -> None:
+    _write(f"{seconds:8.1f} s  {cpu:6.1f} s of CPU  {line}\n")
+
+
+def _cpu_seconds() -> float:
+    """Return the CPU time of all processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _write(text: str) -> None:

@@ -49,7 +49,7 @@ def test_commands_of_the_start_page_print_its_lines(tmp_path: Path) -> None:
     clone.mkdir()
     followed: list[str] = []
 
-    follow(page, clone, environment, lambda _, line: followed.append(line))
+    follow(page, clone, environment, lambda _, __, line: followed.append(line))
 
     left = [each.line for each in page.commands if each.line.startswith("cd ")]
     assert left == ["cd ../first", "cd -"]
