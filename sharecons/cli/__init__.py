@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
+from sharecons.cli.examples import EXAMPLES
 from sharecons.cli.output import run_command, write_error, write_raw
 from sharecons.escaping import decode_utf8, escape, has_surrogates
 from sharecons.similar_names import did_you_mean
@@ -41,12 +42,19 @@ COMMANDS: Final = (
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Wraps descriptions, and keeps the lines of examples, which are indented."""
+    """Wraps the paragraphs of a text, but not those with examples, which are indented.
+
+    An empty line ends a paragraph.
+    """
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        if "\n  " in text or text.startswith("  "):
-            return text
-        return super()._fill_text(text, width, indent)
+        fill = super()._fill_text
+        return "\n\n".join(
+            part
+            if part.startswith("  ") or "\n  " in part
+            else fill(part, width, indent)
+            for part in text.split("\n\n")
+        )
 
 
 class Parser(argparse.ArgumentParser):
@@ -66,6 +74,8 @@ class Parser(argparse.ArgumentParser):
     ) -> None:
         kwargs = {"allow_abbrev": False, "formatter_class": HelpFormatter, **kwargs}
         super().__init__(*args, **kwargs)
+        texts = (self.epilog, _examples(self.prog))
+        self.epilog = "\n\n".join(filter(None, texts)) or None
         self._prepare = prepare
         self._given: list[str] = []
 
@@ -112,6 +122,11 @@ class Parser(argparse.ArgumentParser):
             write_raw(message)
         else:
             super()._print_message(message, file)
+
+
+def _examples(program: str) -> str:
+    text = EXAMPLES.get(program, "")
+    return f"examples:\n{text}" if text.startswith("  ") else text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

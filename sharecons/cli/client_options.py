@@ -35,7 +35,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--bootstrap-servers",
         dest="bootstrap_servers",
         metavar="HOST:PORT,...",
-        help="brokers to connect to first",
+        help="brokers to connect to first; needed, unless the environment or the "
+        "properties file names them",
     )
     add(
         "--command-config",

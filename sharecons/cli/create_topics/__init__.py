@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["add_parser", "run"]
 
 PROGRAM: Final = "sharecons create-topics"
-EXAMPLES: Final = """\
-  sharecons create-topics orders:6 refunds:6 --replication-factor 3
-  sharecons create-topics --topic orders --retry-topic orders.retry=60 \\
-      --dead-letter orders.dead
-"""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -36,7 +31,6 @@ def add_parser(subparsers: Subparsers) -> None:
         "numbers or these settings, and stay unchanged. The exit code is 1 if a topic "
         "is not created, has another number than the given one, or has settings with "
         "which records can be lost.",
-        epilog=EXAMPLES,
     )
     add = parser.add_argument
     add(

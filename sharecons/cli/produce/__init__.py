@@ -74,9 +74,11 @@ def add_parser(subparsers: Subparsers) -> None:
         "--compression-codec",
         nargs="?",
         choices=CODECS,
+        metavar="CODEC",
         const="gzip",
         default="none",
-        help="compress batches; without a value gzip (default: %(default)s)",
+        help=f"compress batches: {', '.join(CODECS)}; without a value gzip "
+        "(default: %(default)s)",
     )
     add(
         "--reader-property",

@@ -26,10 +26,11 @@ from sharecons.cli.option_values import Subparsers
 
 __all__ = ["add_parser", "run"]
 
-EPILOG: Final = """\
-The first SIGTERM or Ctrl-C stops fetching, lets handlers finish within the grace
-period, and leaves the group; the exit code is then 0. A second one stops immediately.
-"""
+EPILOG: Final = (
+    "The first SIGTERM or Ctrl-C stops fetching, lets handlers finish within the grace "
+    "period, and leaves the group; the exit code is then 0. A second one stops "
+    "immediately."
+)
 
 
 def add_parser(subparsers: Subparsers) -> None:
