@@ -10,7 +10,7 @@ connection, and the time since the event loop ran.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from sharecons.member.record_source import SourceState
 from sharecons.record import TopicPartition
@@ -21,6 +21,9 @@ from sharecons.worker.missing_topics import MissingTopicsWatch
 from sharecons.worker.positions import item_text
 
 __all__ = ["Condition", "WorkerConditions"]
+
+NO_PARTITIONS: Final = "no partitions assigned"
+"""The begin of the problem of a member whose topics exist."""
 
 
 class Condition(NamedTuple):
@@ -58,7 +61,7 @@ class WorkerConditions:
         )
         self.is_stopping = False
         self.has_ended = False
-        self.threads: Callable[[], tuple[int, int]] = _no_threads
+        self.threads: Callable[[], tuple[int, int]] = lambda: (0, 1)
         self._found: tuple[Condition, ...] = ()
         self._held_up: dict[TopicPartition, tuple[int, float]] = {}
 
@@ -146,7 +149,8 @@ class WorkerConditions:
             return Condition("stopping", "the worker is stopping")
         source, group = self._source, self._source.group_id
         if source.is_connected:
-            return None
+            texts = [text for text in source.problems if text.startswith(NO_PARTITIONS)]
+            return Condition("unassigned", texts[0]) if texts else None
         problems = "; ".join(source.problems)
         if source.state == "new":
             text = "the worker was not started; call run(), or use `async with`"
@@ -180,7 +184,3 @@ def _with_advice(text: str) -> str:
     if "; " in text:
         return text
     return f"{text}; check that the brokers run and can be reached from here"
-
-
-def _no_threads() -> tuple[int, int]:
-    return 0, 1

@@ -19,6 +19,7 @@ CONDITIONS: Final = (
     "ended",
     "disconnected",
     "missing-topics",
+    "unassigned",
     "no-threads",
     "stuck-handler",
     "busy-handlers",

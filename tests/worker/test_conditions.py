@@ -107,6 +107,26 @@ async def test_worker_without_its_broker_names_it_and_is_live(
         await until(lambda: not worker.not_ready, within=60.0, pause=0.5)
 
 
+async def test_member_without_partitions_is_a_condition(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The brokers cannot create the topic of the groups' state."""
+    settings = {"share.coordinator.state.topic.replication.factor": 3}
+    async with EmbeddedBroker(settings=settings, listen=False) as broker:
+        broker.create_topic("orders")
+        async with new_worker(broker, "orders", accept) as worker:
+            await until(lambda: not worker.not_ready, within=60.0, pause=0.5)
+            await anyio.sleep(12.0)
+            unassigned, not_live = worker.not_ready, worker.not_live
+
+    assert (["unassigned"], ()) == (names(unassigned), not_live)
+    assert text_of(unassigned).startswith(
+        "no partitions assigned, waiting (topics orders): the brokers have not created "
+        "the topic __share_group_state; "
+    )
+    assert any("no partitions assigned" in each.message for each in caplog.records)
+
+
 async def test_missing_topic_is_a_condition_until_it_exists(
     embedded: EmbeddedBroker,
 ) -> None:
