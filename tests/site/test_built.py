@@ -1,6 +1,7 @@
 """The pages that Zensical made: links, anchors, and entries of the API."""
 
 import os
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -9,6 +10,9 @@ import pytest
 
 import sharecons
 from tests.site import reference
+from tests.site.navigation import entries
+
+MarkdownIt = pytest.importorskip("markdown_it").MarkdownIt
 
 BUILT = os.environ.get("SHARECONS_TEST_SITE")
 HTML = Path(BUILT or "") / "html"
@@ -87,3 +91,26 @@ def test_each_exported_name_is_an_anchor(pages: dict[Path, Page]) -> None:
 
     assert len(listed) > len(sharecons.__all__)
     assert sorted(listed - anchors) == []
+
+
+@pytest.mark.slow("renders all pages")
+@pytest.mark.parametrize("tag", ["li", "pre", "table"])
+def test_pages_have_the_lists_code_and_tables_that_github_shows(tag: str) -> None:
+    """Python-Markdown needs four spaces before the content of a list item."""
+    commonmark = MarkdownIt("commonmark").enable("table")
+    different = []
+    for entry in entries():
+        if entry.page.startswith("api/"):
+            continue
+        path = HTML / entry.page.removesuffix(".md") / "index.html"
+        if path.parent.name in ("index", "README"):
+            path = path.parent.parent / "index.html"
+        article = path.read_text().partition("<article")[2].partition("</article>")[0]
+        text = commonmark.render((HTML / entry.page).read_text())
+        counts = [len(re.findall(f"<{tag}[ >]", each)) for each in (text, article)]
+        if counts[0] != counts[1]:
+            different.append(
+                f"{entry.page}: {counts[0]} {tag}, on the site {counts[1]}"
+            )
+
+    assert different == []
