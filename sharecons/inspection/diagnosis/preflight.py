@@ -102,7 +102,7 @@ def check_topic(name: str, described: Result[Topic]) -> Check:
     """Check a topic that the group will consume."""
     what = f"topic {name}"
     if described.error is not None:
-        advice = "create it, or correct its name or its ACLs"
+        advice = f"run sharecons create-topics {name}, or correct its name or its ACLs"
         return fail(what, str(described.error), advice)
     topic = described.value
     count = len(topic.partitions)
