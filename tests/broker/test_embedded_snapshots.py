@@ -15,6 +15,7 @@ from sharecons.testing import (
     RecordSnapshot,
     virtual_time,
 )
+from sharecons.testing.broker import wait_settled
 
 VIRTUAL = [virtual_time.backend(name) for name in virtual_time.BACKENDS]
 EARLIEST = {"share.auto.offset.reset": "earliest"}
@@ -284,6 +285,21 @@ async def test_group_has_no_start_offset_before_the_first_fetch(kafka):
 
 
 # Waiting.
+
+
+@on_virtual_clocks
+async def test_wait_of_an_hour_checks_less_often_later():
+    end = anyio.current_time() + 3600
+    checks = []
+
+    def unsettled():
+        checks.append(anyio.current_time())
+        return ["held"] if checks[-1] < end else []
+
+    await wait_settled.wait("g", unsettled, timeout=4000)
+
+    assert len(checks) < 1000
+    assert end <= checks[-1] < end + 40
 
 
 @on_virtual_clocks

@@ -14,7 +14,7 @@ from sharecons.testing.broker.fault_arguments import check_seconds
 __all__ = ["wait", "wait_sync"]
 
 POLL_INTERVAL: Final = 0.01
-"""Seconds between two checks."""
+"""Seconds between the first checks."""
 MAX_REASONS: Final = 20
 """The maximum number of reasons in an error message."""
 
@@ -29,11 +29,12 @@ async def wait(
     """
     check_seconds("timeout", timeout)
     await anyio.lowlevel.checkpoint()
-    deadline = anyio.current_time() + timeout
+    began = anyio.current_time()
     while reasons := unsettled():
-        if anyio.current_time() >= deadline:
+        elapsed = anyio.current_time() - began
+        if elapsed >= timeout:
             raise _timeout(group_id, reasons, timeout)
-        await anyio.sleep(POLL_INTERVAL)
+        await anyio.sleep(_pause(elapsed, timeout))
 
 
 def wait_sync(
@@ -51,11 +52,21 @@ def wait_sync(
             "`await wait_until_settled()`"
         )
     check_seconds("timeout", timeout)
-    deadline = time.monotonic() + timeout
+    began = time.monotonic()
     while reasons := unsettled():
-        if time.monotonic() >= deadline:
+        elapsed = time.monotonic() - began
+        if elapsed >= timeout:
             raise _timeout(group_id, reasons, timeout)
-        time.sleep(POLL_INTERVAL)
+        time.sleep(_pause(elapsed, timeout))
+
+
+def _pause(elapsed: float, timeout: float) -> float:
+    """Return the seconds until the next check.
+
+    It grows with the wait: checks every 10 ms would take most of the real time of an
+    hour on a virtual clock.
+    """
+    return max(POLL_INTERVAL, min(elapsed / 100, timeout - elapsed))
 
 
 def _timeout(group_id: str, reasons: Sequence[str], timeout: float) -> TimeoutError:
