@@ -19,7 +19,9 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
+from sharecons.admin import ShareGroup
 from sharecons.escaping import escape
+from sharecons.group_state.group_facts import subscribers_of
 from sharecons.group_state.stored_states import StateSource
 from sharecons.inspection.diagnosis.dead_letter_checks import describe_dead_letters
 from sharecons.inspection.diagnosis.findings import Reason, Severity
@@ -209,7 +211,8 @@ def remarks_of(group: GroupInspection) -> list[tuple[str, Severity, str]]:
     """Return subject, severity and text of each finding, the worst first.
 
     Findings of fine partitions are left out. If many partitions of a topic have a
-    finding for the same reason, the first one stands for all.
+    finding for the same reason, the first one stands for all. A group with members and
+    without partitions is one of them.
     """
     alike: dict[tuple[str, Reason, Severity], list[tuple[int, str]]] = {}
     for key, findings in group.findings.items():
@@ -223,6 +226,8 @@ def remarks_of(group: GroupInspection) -> list[tuple[str, Severity, str]]:
         for partition, text, hidden in _shown(texts)
     ]
     found.sort(key=lambda each: -each[1])
+    if not (group.partitions or group.missing_topics or group.unread):
+        found += _without_partitions(group.group)
     return [
         *(
             (f"topic {topic}", finding.severity, finding.text)
@@ -230,6 +235,17 @@ def remarks_of(group: GroupInspection) -> list[tuple[str, Severity, str]]:
         ),
         *found,
     ]
+
+
+def _without_partitions(group: ShareGroup) -> Iterator[tuple[str, Severity, str]]:
+    if subscribers_of(group):
+        yield (
+            f"group {group.group_id}",
+            Severity.WARNING,
+            "it has members and no partitions: they joined just now, or the brokers "
+            "cannot create or write __share_group_state; `sharecons preflight` finds "
+            "out",
+        )
 
 
 def _shown(texts: list[tuple[int, str]]) -> list[tuple[int, str, int]]:
