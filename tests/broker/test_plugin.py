@@ -227,6 +227,15 @@ def test_async_test_without_a_marker_fails_with_a_hint(tmp_path):
     assert "1 failed, 1 error" in output, output
 
 
+@pytest.mark.slow("starts a pytest of its own", seconds=20)
+def test_async_test_without_a_marker_passes_in_the_auto_mode_of_pytest_asyncio(
+    tmp_path,
+):
+    options = ("-p", "asyncio", "-o", "asyncio_mode=auto", "-k", "test_charge")
+
+    assert "1 passed" in run(tmp_path, NO_MARKER, *options)
+
+
 OTHER_LOOP = """
 import pytest
 import pytest_asyncio
