@@ -243,8 +243,8 @@ class Record:
 
         Raises:
             ConfigurationError: `after` is no number from 0 to 3600.
-            The same errors as `accept()`. With `after`, RecordStateError if a
-            release was sent.
+            RecordStateError: with `after`, a release was sent.
+            Error: others, as `accept()`.
         """
         if after is None:
             self._ack_target.acknowledge(self.offset, RELEASE)
@@ -263,7 +263,7 @@ class Record:
 
         Raises:
             UnsupportedVersionError: the broker is older than Kafka 4.2.
-            The same errors as `accept()`.
+            Error: others, as `accept()`.
         """
         self._ack_target.acknowledge(self.offset, RENEW)
 

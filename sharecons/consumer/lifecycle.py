@@ -68,7 +68,7 @@ class Lifecycle(SourceHealth, ABC):
 
         Raises:
             ConsumerStateError: it was started before, or this is trio.
-            Others as `async with`.
+            Error: others, as `async with`.
         """
         if in_trio():
             raise ConsumerStateError(

@@ -82,7 +82,7 @@ async def inspect_group(
     Raises:
         BrokerError: the group does not exist or is not a share group.
         AuthorizationError: states can be read from neither source.
-        Others as the methods of `ShareGroupAdmin`.
+        Error: others, as the methods of `ShareGroupAdmin`.
     """
     # First, on its own: if no broker responds, one request is enough to find out.
     group = await admin.describe_group(group_id)

@@ -79,7 +79,7 @@ class ProducerLifecycle(ABC):
 
         Raises:
             ConsumerStateError: it was started before, or this is trio.
-            Others as `async with`.
+            Error: others, as `async with`.
         """
         if in_trio():
             raise ConsumerStateError(

@@ -58,7 +58,7 @@ class WorkerHealth(SourceHealth, ABC):
 
         Raises:
             ClosedError: the worker has ended.
-            Others as `ShareConsumer.assigned`.
+            Error: others, as `ShareConsumer.assigned`.
         """
         return await self._source_run.wait_until_assigned()
 

@@ -42,6 +42,9 @@ PLACES = {
 }
 """The pages of names that `sharecons` exports, by the package that defines them."""
 
+FIRST = ("ShareConsumer", "Record", "ShareWorker", "Producer", "ShareGroupAdmin")
+"""Names that begin their page; others follow in the order of the source."""
+
 
 def exports(module: str) -> list[str]:
     """Return `__all__` of a module, from its source."""
@@ -54,7 +57,7 @@ def exports(module: str) -> list[str]:
 
 def names_of(name: str) -> list[str]:
     """Return the public names on a page; top-level names by their shortest path."""
-    top = list(_top_level(name))
+    top = sorted(_top_level(name), key=lambda each: each not in FIRST)
     modules = PAGES[name][1]
     others = [(module, n) for module in modules for n in exports(module)]
     return [
