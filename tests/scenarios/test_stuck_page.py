@@ -36,7 +36,7 @@ class Transcript(NamedTuple):
 def transcripts() -> list[Transcript]:
     found = []
     for section in re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]:
-        for block in re.findall(r"(?:^ {4,7}\S.*\n)+", section, re.MULTILINE):
+        for block in re.findall(r"(?:^ {4,7}[^\s`].*\n)+", section, re.MULTILINE):
             for part in re.split(r"^ +\$ ", block, flags=re.MULTILINE)[1:]:
                 command, *lines = part.splitlines()
                 printed = tuple(map(plain, lines))
