@@ -1,7 +1,4 @@
-"""The build that runs: compiled or plain Python. They differ only in speed.
-
-Compiled classes have no docstrings at run time; editors read them from the source.
-"""
+"""The build that runs: compiled or plain Python. They differ only in speed."""
 
 from typing import Final
 
