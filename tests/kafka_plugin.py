@@ -120,6 +120,19 @@ class Admin:
         self._until(f"topic {topic} has leaders", lambda at: _has_leaders(at, topic))
         return topic
 
+    def partitions(self, topic: str) -> int:
+        """Return the number of a topic's partitions."""
+        return len(_leaders(self._any_broker(), topic))
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        """Raise the number of a topic's partitions to `total`."""
+        change = confluent.NewPartitions(topic, total)
+        self._client.create_partitions([change])[topic].result(TIMEOUT)
+        self._until(
+            f"topic {topic} has {total} partitions",
+            lambda at: len(_leaders(at, topic)) == total and _has_leaders(at, topic),
+        )
+
     def delete_topic(self, topic: str) -> None:
         self._client.delete_topics([topic])[topic].result(TIMEOUT)
         self._created.discard(topic)

@@ -13,13 +13,14 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from sharecons.testing.kafka import KafkaCluster, LaunchError, fetch_jars
 from sharecons.testing.kafka.admin_requests import create_topic, registered_brokers
 from sharecons.testing.kafka.cache import cached_directory
 from sharecons.testing.kafka.java import find_java
 from sharecons.testing.kafka.ports import HOST, free_ports, is_free
-from tests.kafka_plugin import Kafka
+from tests.kafka_plugin import Admin, Kafka
 from tests.waiting import until_true
 
 psutil: Any = import_module("psutil")  # jgo brings it; it has no type hints
@@ -40,6 +41,12 @@ def program(path: Path, script: str) -> Path:
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path
+
+
+def returned_port(servers: str) -> int:
+    """Return the port of the only broker, as it returns it to clients."""
+    metadata = AdminClient({"bootstrap.servers": servers}).list_topics(timeout=20)
+    return int(metadata.brokers[1].port)
 
 
 @pytest.fixture
@@ -252,6 +259,33 @@ class TestOneBroker:
                 assert {1} == cluster.running
 
         assert (tmp_path / "broker-1" / "data" / "meta.properties").exists()
+
+    def test_clients_of_a_listener_are_sent_to_its_advertised_port(self) -> None:
+        (proxy,) = free_ports(1)
+        with KafkaCluster(
+            listeners={"PROXIED": "PLAINTEXT"}, advertised={"PROXIED": {1: proxy}}
+        ) as cluster:
+            own = int(cluster.bootstrap_servers.rpartition(":")[2])
+
+            assert proxy == returned_port(cluster.listener("PROXIED"))
+            assert own == returned_port(cluster.bootstrap_servers)
+
+    @pytest.mark.slow("starts two versions")
+    def test_broker_with_a_full_disk_ends_and_starts_with_another_version(self) -> None:
+        with KafkaCluster("4.3.0") as cluster:
+            admin = Admin(cluster.bootstrap_servers)
+            topic = admin.create_topic()
+            admin.produce(topic, [b"before"], acks="all")
+
+            cluster.fill_disk(1)
+            with pytest.raises(AssertionError, match="acknowledged|rejected"):
+                admin.produce(topic, [b"lost"], acks="all", message_timeout_ms=2000)
+            until_true(lambda: not cluster.running)
+            cluster.version = "4.4.0"
+            cluster.start_broker(1)
+
+            assert "Kafka version: 4.4.0" in cluster.log_tail(1, lines=400)
+            admin.produce(topic, [b"after"], acks="all")
 
     def test_broker_is_killed_with_its_parent(self, tmp_path: Path) -> None:
         script = (

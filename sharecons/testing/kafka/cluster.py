@@ -74,6 +74,12 @@ class KafkaCluster:
             `config` has their other settings.
         classpath: Directories and jars with more classes for the brokers, such as a
             reporter of metrics.
+        advertised: Ports of proxies before a listener, by its name and the node id:
+            brokers return them to clients of this listener.
+
+    Attributes:
+        version: The version of brokers that start from now on: for a rolling upgrade,
+            change it, and stop and start one broker after the other.
     """
 
     def __init__(
@@ -88,12 +94,14 @@ class KafkaCluster:
         java_options: Sequence[str] = QUICK_START,
         listeners: Mapping[str, str] | None = None,
         classpath: Sequence[Path] = (),
+        advertised: Mapping[str, Mapping[int, int]] | None = None,
     ) -> None:
         self.version = version
         self._ports = dict(enumerate(_client_ports(brokers, port), start=1))
         quorum = free_ports(brokers, beside=self._ports.values())
         self._controllers = dict(enumerate(quorum, start=1))
         self._listeners = self._listener_ports(listeners or {})
+        self._advertised = dict(advertised or {})
         self._config = dict(config or {})
         self._directory = directory
         self._start_timeout = patience
@@ -181,6 +189,13 @@ class KafkaCluster:
         """Continue one broker's process after `pause`."""
         self._nodes[node_id].resume()
 
+    def fill_disk(self, node_id: int) -> None:
+        """Let one broker's writes fail, as on a full disk: it then ends by itself.
+
+        On Linux only. `start_broker` starts it with free space.
+        """
+        self._nodes[node_id].fill_disk()
+
     def log_directory(self, node_id: int) -> Path:
         """Return the directory of a broker's partitions."""
         return self._nodes[node_id].data
@@ -214,11 +229,11 @@ class KafkaCluster:
         }
 
     @cached_property
-    def _programs(self) -> tuple[Path, Path]:
-        return find_java(), fetch_jars(self.version)
+    def _java_program(self) -> Path:
+        return find_java()
 
     def _java(self, *options: str) -> list[str]:
-        java, jars = self._programs
+        java, jars = self._java_program, fetch_jars(self.version)
         classpath = os.pathsep.join(map(str, (jars / "*", *self._classpath)))
         return [str(java), *options, "-cp", classpath]
 
@@ -229,7 +244,7 @@ class KafkaCluster:
     def _prepare(self) -> None:
         if self._nodes:
             raise LaunchError("this cluster is already started")
-        jars = self._programs[1]
+        jars = fetch_jars(self.version)
         log.info("starting Apache Kafka %s from %s", self.version, jars)
         self._cleanup = CleanupProcess()
         home = self._directory or self._new_temporary(self._cleanup)
@@ -248,7 +263,11 @@ class KafkaCluster:
         settings = {
             **defaults(len(self._ports)),
             **node_settings(
-                node.node_id, self._ports, self._controllers, self._listeners
+                node.node_id,
+                self._ports,
+                self._controllers,
+                self._listeners,
+                self._advertised,
             ),
             "log.dirs": str(node.data),
             **self._config,

@@ -1,5 +1,6 @@
 """One broker's process and its directory."""
 
+import resource
 import signal
 import subprocess
 import time
@@ -52,6 +53,12 @@ class Node:
     def resume(self) -> None:
         if self._process:
             self._process.send_signal(signal.SIGCONT)
+
+    def fill_disk(self) -> None:
+        """Make each write that grows a file fail, for the rest of this process."""
+        if self._process:
+            limits = (0, resource.RLIM_INFINITY)
+            resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, limits)
 
     def kill(self) -> None:
         if self._process:

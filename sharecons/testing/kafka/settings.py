@@ -79,16 +79,17 @@ def node_settings(
     ports: Mapping[int, int],
     controllers: Mapping[int, int],
     beside: Listeners | None = None,
+    advertised: Mapping[str, Mapping[int, int]] | None = None,
 ) -> dict[str, str]:
     """Return the settings of a node's identity, listeners and quorum.
 
-    `beside` are the listeners beside the plain one.
+    `beside` are the listeners beside the plain one, `advertised` the ports that clients
+    of a listener connect to instead of its own.
     """
     beside = beside or {}
-    clients = [f"PLAINTEXT://{HOST}:{ports[node_id]}"]
-    clients += [
-        f"{name}://{HOST}:{there[node_id]}" for (name, _), there in beside.items()
-    ]
+    bound = {"PLAINTEXT": ports} | {name: there for (name, _), there in beside.items()}
+    clients = _addresses(bound, node_id)
+    reached = _addresses({**bound, **(advertised or {})}, node_id)
     protocols = [f"{name}:{protocol}" for name, protocol in beside]
     voters = (f"{node}@{HOST}:{port}" for node, port in controllers.items())
     return {
@@ -100,8 +101,12 @@ def node_settings(
         "listeners": ",".join(
             (*clients, f"CONTROLLER://{HOST}:{controllers[node_id]}")
         ),
-        "advertised.listeners": ",".join(clients),
+        "advertised.listeners": ",".join(reached),
     }
+
+
+def _addresses(listeners: Mapping[str, Mapping[int, int]], node_id: int) -> list[str]:
+    return [f"{name}://{HOST}:{there[node_id]}" for name, there in listeners.items()]
 
 
 def format_properties(settings: Mapping[str, str]) -> str:
