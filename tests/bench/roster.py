@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-__all__ = ["CLIENTS", "Client", "MissingError", "Roster", "clients_for"]
+__all__ = ["CLIENTS", "Client", "MissingError", "Roster", "build_go", "clients_for"]
 
 FRANZ: Final = Path(__file__).parent / "clients" / "franz"
 # The default of sharecons. Responses of 50 MiB, the default of the others, cost a
@@ -161,7 +161,7 @@ class Roster:
         if find_spec(client.needs) is None:
             raise MissingError(f"the package {client.needs} is not installed")
         if client.program == "franz":
-            self._franz = self._franz or _build_franz(self._scratch / "franz")
+            self._franz = self._franz or build_go(FRANZ, self._scratch / "franz")
             return [str(self._franz), *client.arguments]
         module = [sys.executable, "-m", f"tests.bench.clients.{client.program}"]
         if client.program == "java":
@@ -169,12 +169,17 @@ class Roster:
         return [*module, *client.arguments]
 
 
-def _build_franz(program: Path) -> Path:
+def build_go(directory: Path, program: Path) -> Path:
+    """Build the Go program of a directory, and return its path.
+
+    Raises:
+        MissingError: Go is not installed, or the program cannot be built.
+    """
     if (go := shutil.which("go")) is None:
         raise MissingError("go is not on PATH")
     done = subprocess.run(
         [go, "build", "-buildvcs=false", "-o", str(program), "."],
-        cwd=FRANZ,
+        cwd=directory,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -8,7 +8,8 @@ Its line, or the line before, has to say why:
 
     await anyio.sleep(0.5)  # real time: the broker sends nothing, which takes 0.5 s
 
-Benchmarks (tests/bench) wait in real time by their nature and are not counted.
+Benchmarks (tests/bench) and runs with faults (tests/chaos) wait in real time by their
+nature and are not counted.
 """
 
 import ast
@@ -61,7 +62,7 @@ def main(arguments: list[str]) -> int:
     found = [
         (path.relative_to(ROOT), line, reason)
         for path in sorted(tests.rglob("*.py"))
-        if tests / "bench" not in path.parents
+        if not {tests / "bench", tests / "chaos"} & set(path.parents)
         for line, reason in sleeps(path)
     ]
     for path, line, reason in found:

@@ -5,7 +5,6 @@
 - `layout`: where files of the repository are on the site; rewrites links to them.
 - `navigation`: the sections of docs/zensical.toml.
 - `reference`: the stubs of the API pages, read from the source.
-- `diagrams`: pictures of the Mermaid blocks.
 - `llms`: llms.txt, from the navigation.
 - `build`: lays out all pages and runs Zensical.
 """

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 from tests.site import llms, reference
-from tests.site.diagrams import with_pictures
 from tests.site.layout import (
     ROOT,
     examples_index,
@@ -42,7 +41,7 @@ def lay_out(directory: Path) -> None:
     shutil.copytree(ROOT / "docs", docs, ignore=shutil.ignore_patterns("notes.md"))
     for file in docs.rglob("*.md"):
         path = f"docs/{file.relative_to(docs).as_posix()}"
-        file.write_text(with_pictures(rewrite_links(file.read_text(), path)))
+        file.write_text(rewrite_links(file.read_text(), path))
     for path, text in generated_pages().items():
         (docs / path).parent.mkdir(parents=True, exist_ok=True)
         (docs / path).write_text(text)

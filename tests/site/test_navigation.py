@@ -8,7 +8,6 @@ import pytest
 import sharecons
 from tests.site import llms, reference
 from tests.site.build import generated_pages
-from tests.site.diagrams import blocks, picture, with_pictures
 from tests.site.layout import MOVED, ROOT, rewrite_links
 from tests.site.navigation import entries
 
@@ -89,15 +88,3 @@ def test_link_to_a_file_leads_to_its_page(path: str, link: str, expected: str) -
 def test_link_to_a_directory_that_is_not_on_the_site_raises() -> None:
     with pytest.raises(LookupError, match="tests is not on the site"):
         rewrite_links("[x](../tests)", "docs/worker.md")
-
-
-def test_each_mermaid_block_has_a_picture() -> None:
-    """`python -m tests.site.diagrams` draws them."""
-    drawn = {
-        f"diagrams/mermaid/{path.name}" for path in DOCS.glob("diagrams/mermaid/*.svg")
-    }
-
-    assert {picture(block) for block in blocks()} == drawn
-    drawn_as = picture("A --> B\n")
-    text = "a\n\n```mermaid\nA --> B\n```\n"
-    assert with_pictures(text) == f"a\n\n![diagram]({drawn_as})\n"

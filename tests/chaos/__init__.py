@@ -1,0 +1,20 @@
+"""Share groups on three real brokers, under random faults: losses and duplicates.
+
+    python -m tests.chaos --seeds 1-5 --seconds 180
+
+Each run has a seed, which decides the faults, their times and the kind of client:
+
+    `plan`       the faults of a run, from its seed
+    `cluster`    three brokers behind proxies, and the topics of the run
+    `proxy`      a TCP proxy that cuts, stalls, slows, and drops responses
+    `faults`     carries out a plan
+    `clients`    the programs that consume, each a process with a journal
+    `fleet`      starts, kills and pauses these processes, and samples their memory
+    `journal`    the lines that a process writes about its records
+    `ledger`     everything produced, and what became of it: the verdict
+    `run`        one run
+    `report`     tables of runs
+
+sharecons is compared with confluent-kafka-python and franz-go, which run beside it with
+topics of their own and meet the same faults.
+"""

@@ -1,0 +1,33 @@
+"""The programs that consume: each a process with a journal, options as JSON.
+
+`sharecons` and `confluent` are Python modules, `franz` is a Go program. Each runs until
+SIGTERM, and then leaves its group.
+"""
+
+from dataclasses import dataclass
+
+__all__ = ["Options"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options of a process.
+
+    Attributes:
+        client_id: names all processes of a client to brokers, for quotas.
+        kind: the way to consume, see `sharecons.KINDS`; the others have one.
+        member: a member id that is kept over restarts; None is a new one each time.
+        seconds: the time of a handler.
+        retry_topic, dead_letter: the topics of workers.
+    """
+
+    servers: str
+    topic: str
+    group: str
+    journal: str = ""
+    client_id: str = ""
+    kind: str = "loop"
+    member: str | None = None
+    seconds: float = 0.005
+    retry_topic: str = ""
+    dead_letter: str = ""

@@ -1,0 +1,204 @@
+"""A process that consumes with sharecons.
+
+python -m tests.chaos.clients.sharecons JSON
+"""
+
+import faulthandler
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+import anyio
+
+from sharecons import (
+    AcknowledgeResult,
+    AcknowledgeType,
+    BatchHandler,
+    DeadLetter,
+    DeadLetterQueue,
+    HandlerBatch,
+    Record,
+    Reject,
+    Retry,
+    RetryPolicy,
+    RetryTopic,
+    ShareConsumer,
+    ShareWorker,
+)
+from tests.chaos.clients import Options
+from tests.chaos.clients.plans import plan_of
+from tests.chaos.journal import Journal
+
+__all__ = ["KINDS"]
+
+RESTARTS: Final = 100
+"""Attempts of a record: kills and lost locks count, and must not use them up."""
+
+
+class Program:
+    """One process, and the journal of its records."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._journal = Journal(options.journal)
+        self._failed: set[int] = set()
+
+    def note(self, kind: str, record: Record[Any, Any]) -> None:
+        at = record.topic, record.partition, record.offset, record.delivery_count
+        self._journal.note(kind, number_of(record), *at)
+
+    def note_results(self, results: Sequence[AcknowledgeResult]) -> None:
+        """Record the results of accepts."""
+        for result in results:
+            if result.type is not AcknowledgeType.ACCEPT:
+                continue
+            kind = "failed" if result.error else "accepted"
+            error = _word(result.error) if result.error else ""
+            offsets = range(result.first_offset, result.last_offset + 1)
+            lines = [(-1, result.topic, result.partition, each, 0) for each in offsets]
+            self._journal.note_all(kind, lines, error)
+
+    # Loops.
+
+    async def loop(self) -> None:
+        """Accept each record by taking the next one."""
+        async with self._consumer() as consumer:
+            self._journal.note("started")
+            async for record in consumer:
+                await anyio.sleep(self._options.seconds)  # real time: a handler's work
+                self.note("handled", record)
+
+    async def explicit(self) -> None:
+        """Accept, release and reject records one by one."""
+        async with self._consumer(acknowledgement="explicit") as consumer:
+            self._journal.note("started")
+            async for record in consumer:
+                await anyio.sleep(self._options.seconds)  # real time: a handler's work
+                self._acknowledge(record)
+
+    def _acknowledge(self, record: Record[Any, Any]) -> None:
+        if not record.held:
+            return
+        match plan_of(number_of(record)):
+            case "reject":
+                self.note("rejected", record)
+                record.reject()
+            case "release" if record.delivery_count == 1:
+                self.note("released", record)
+                record.release()
+            case _:
+                self.note("handled", record)
+                record.accept()
+
+    def _consumer(self, **options: Any) -> ShareConsumer[Any, Any]:
+        return ShareConsumer(
+            self._options.topic,
+            group_id=self._options.group,
+            bootstrap_servers=self._options.servers,
+            client_id=self._options.client_id,
+            member_id=self._options.member,
+            handle_signals=True,
+            on_acknowledged=self.note_results,
+            **options,
+        )
+
+    # Workers.
+
+    async def work(self, handler: Any, **options: Any) -> None:
+        retry_topics = []
+        if self._options.retry_topic:
+            retry_topics = [RetryTopic(self._options.retry_topic, 2.0)]
+        worker = ShareWorker(
+            self._options.topic,
+            handler,
+            group_id=self._options.group,
+            bootstrap_servers=self._options.servers,
+            client_id=self._options.client_id,
+            member_id=self._options.member,
+            on_acknowledged=self.note_results,
+            retry=RetryPolicy(
+                max_attempts=RESTARTS,
+                initial=0.05,
+                maximum=0.5,
+                by_exception={ValueError: RetryPolicy(max_attempts=3, initial=0.05)},
+            ),
+            retry_topics=retry_topics,
+            dead_letter=DeadLetterQueue(self._options.dead_letter),
+            **options,
+        )
+        self._journal.note("started")
+        await worker.run()
+
+    async def handle(self, record: Record[Any, Any]) -> None:
+        await anyio.sleep(self._options.seconds)  # real time: a handler's work
+        self._finish(record)
+
+    def handle_in_thread(self, record: Record[Any, Any]) -> None:
+        time.sleep(self._options.seconds)  # real time: a handler's work
+        self._finish(record)
+
+    async def handle_all(self, batch: HandlerBatch[Any, Any]) -> None:
+        await anyio.sleep(self._options.seconds)  # real time: a handler's work
+        for record in batch:
+            try:
+                self._finish(record)
+            except Exception as error:
+                batch.fail(record, error)
+
+    def _finish(self, record: Record[Any, Any]) -> None:
+        """Succeed or fail as the record's number plans."""
+        number = number_of(record)
+        plan = plan_of(number)
+        is_first = number not in self._failed
+        self._failed.add(number)
+        match plan:
+            case "fail once" if is_first:
+                raise TimeoutError("fails once")
+            case "retry" if is_first:
+                raise Retry(after=1.0)
+            case "fail":
+                raise ValueError("fails always")
+            case "dead letter":
+                raise DeadLetter("planned")
+            case "reject":
+                self.note("rejected", record)
+                raise Reject("planned")
+            case _:
+                self.note("handled", record)
+
+
+def number_of(record: Record[Any, Any]) -> int:
+    return int(record.value)
+
+
+def _word(error: object) -> str:
+    """Return an error in one word, without addresses and numbers."""
+    name = getattr(error, "name", None)
+    return str(name) if name else type(error).__name__
+
+
+KINDS: Final[Mapping[str, Callable[[Program], Awaitable[None]]]] = {
+    "loop": Program.loop,
+    "explicit": Program.explicit,
+    "worker": lambda program: program.work(program.handle, concurrency=20),
+    "threads": lambda program: program.work(program.handle_in_thread, concurrency=10),
+    "batches": lambda program: program.work(
+        BatchHandler(program.handle_all, max_records=50), concurrency=2
+    ),
+    "keys": lambda program: program.work(
+        program.handle, concurrency=20, key_order=True
+    ),
+}
+"""The ways to consume."""
+
+
+async def main(options: Options) -> None:
+    await KINDS[options.kind](Program(options))
+
+
+if __name__ == "__main__":
+    faulthandler.enable()  # SIGABRT prints the stacks of a hanging process
+    given = Options(**json.loads(sys.argv[1]))
+    anyio.run(main, given)

@@ -1,0 +1,104 @@
+"""Three brokers behind proxies, and the operations that faults need."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from sharecons.testing.kafka import KafkaCluster
+from sharecons.testing.kafka.ports import free_ports
+from tests.chaos.proxy import Proxies
+from tests.kafka_plugin import Admin
+
+__all__ = ["Cluster", "running_cluster"]
+
+BROKERS: Final = 3
+LISTENER: Final = "PROXIED"
+SAFE: Final = {
+    # As in production: a write is confirmed by two of three brokers.
+    "min.insync.replicas": "2",
+    "offsets.topic.replication.factor": "3",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+    # Bytes per second are limited within a second of the quota, not within eleven.
+    "quota.window.num": "2",
+}
+
+
+class Cluster:
+    """A running cluster.
+
+    Attributes:
+        kafka: the brokers.
+        proxies: before each broker's listener for clients.
+        admin: for changes; it does not pass through the proxies.
+    """
+
+    def __init__(self, kafka: KafkaCluster, proxies: Proxies, servers: str) -> None:
+        self.kafka = kafka
+        self.proxies = proxies
+        self.admin = Admin(kafka.bootstrap_servers)
+        self.servers = servers
+        """The proxies' addresses, for clients."""
+
+    def broker(self, role: str, topic: str, group: str, number: int) -> int:
+        """Return the node id of a running broker with a role; see `plan.ROLES`."""
+        running = sorted(self.kafka.running)
+        found = -1
+        match role:
+            case "leader":
+                found = self.admin.leader(topic, number % 6)
+            case "coordinator":
+                found = self.admin.group_coordinator(group)
+            case "controller":
+                found = self._controller()
+        return found if found in running else running[number % len(running)]
+
+    def add_partition(self, topic: str, limit: int) -> None:
+        """Add a partition to a topic that has fewer than `limit`."""
+        count = self.admin.partitions(topic)
+        if count < limit:
+            self.admin.add_partitions(topic, count + 1)
+
+    def heal(self) -> None:
+        """Start and resume all brokers, and open all proxies."""
+        for node_id in self.kafka.brokers:
+            self.kafka.resume(node_id)
+            self.proxies.set_mode(node_id, "open")
+        self.kafka.start_broker(*self.kafka.brokers)
+
+    def _controller(self) -> int:
+        """Return the leader of the quorum, as the brokers have noted it."""
+        leaders = []
+        for node_id in self.kafka.running:
+            log = self.kafka.log_directory(node_id) / "__cluster_metadata-0"
+            try:
+                state = json.loads((log / "quorum-state").read_text())
+            except (OSError, ValueError):
+                continue
+            leaders.append((state["leaderEpoch"], state["leaderId"]))
+        return max(leaders, default=(0, -1))[1]
+
+
+@contextmanager
+def running_cluster(
+    version: str, config: Mapping[str, str] | None = None
+) -> Iterator[Cluster]:
+    """Run a cluster during the block."""
+    ports = free_ports(BROKERS)
+    nodes = dict(enumerate(ports, start=1))
+    kafka = KafkaCluster(
+        version,
+        brokers=BROKERS,
+        config={**SAFE, **(config or {})},
+        listeners={LISTENER: "PLAINTEXT"},
+        advertised={LISTENER: nodes},
+    )
+    with kafka:
+        behind = [
+            int(each.rpartition(":")[2]) for each in kafka.listener(LISTENER).split(",")
+        ]
+        targets = dict(enumerate(behind, start=1))
+        with Proxies(nodes, targets) as proxies:
+            servers = ",".join(f"127.0.0.1:{port}" for port in ports)
+            yield Cluster(kafka, proxies, servers)

@@ -1,0 +1,84 @@
+"""The journal of a client's process: one line for each thing that happens to a record.
+
+`KIND NANOSECONDS NUMBER TOPIC PARTITION OFFSET DELIVERY_COUNT [ERROR]`; the time is
+CLOCK_MONOTONIC,
+which all processes of a machine share. Each write has whole lines and is not buffered,
+so that a killed process loses none.
+
+    handled     the handler has succeeded
+    rejected    the handler has rejected the record
+    released    the handler has released it
+    accepted    a broker has confirmed the accept; the number is -1
+    failed      an accept was not confirmed; the number is -1, the last word the error
+    started     the process consumes; the record is all zeros
+"""
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.complete_lines import complete_lines
+
+__all__ = ["Entry", "Journal", "read_journal"]
+
+
+class Entry(NamedTuple):
+    """One line; `seconds` are of CLOCK_MONOTONIC."""
+
+    seconds: float
+    kind: str
+    number: int
+    topic: str
+    partition: int
+    offset: int
+    count: int
+    error: str
+    process: str
+
+
+class Journal:
+    """The journal that a process writes."""
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def note(
+        self,
+        kind: str,
+        number: int = 0,
+        topic: str = "-",
+        partition: int = 0,
+        offset: int = 0,
+        count: int = 0,
+    ) -> None:
+        self.note_all(kind, [(number, topic, partition, offset, count)])
+
+    def note_all(
+        self,
+        kind: str,
+        records: Iterable[tuple[int, str, int, int, int]],
+        error: str = "",
+    ) -> None:
+        now = time.monotonic_ns()
+        tail = f" {error}\n" if error else "\n"
+        lines = (f"{kind} {now} {n} {t} {p} {o} {c}{tail}" for n, t, p, o, c in records)
+        os.write(self._file, "".join(lines).encode())
+
+
+def read_journal(path: Path) -> Iterator[Entry]:
+    """Yield the entries of a process; its name is the file's."""
+    for line in complete_lines(path):
+        kind, time_, number, topic, partition, offset, count, *error = line.split()
+        yield Entry(
+            int(time_) / 1e9,
+            kind,
+            int(number),
+            topic,
+            int(partition),
+            int(offset),
+            int(count),
+            " ".join(error),
+            path.name,
+        )

@@ -1,0 +1,106 @@
+"""The verdict of a chaos run, from hand-written journals."""
+
+from tests.chaos.journal import Entry, Journal, read_journal
+from tests.chaos.ledger import Ledger, Verdict
+
+
+def entry(seconds: float, kind: str, number: int = -1, **other: object) -> Entry:
+    offset = other.pop("offset", max(number, 0))
+    given = {
+        "topic": "orders",
+        "partition": 0,
+        "count": 1,
+        "error": "",
+        "process": "journal-0-0",
+        **other,
+    }
+    return Entry(
+        seconds=seconds,
+        kind=kind,
+        number=number,
+        offset=offset,  # type: ignore[arg-type]
+        **given,  # type: ignore[arg-type]
+    )
+
+
+def verdict_of(*entries: Entry, confirmed: int = 1, **options: object) -> Verdict:
+    times = dict.fromkeys(range(confirmed), 1.0)
+    ledger = Ledger(times, entries, **options)  # type: ignore[arg-type]
+    return ledger.verdict([(1.0, 2.0)], 0.0, 10.0)
+
+
+def test_record_without_an_end_is_lost() -> None:
+    entries = [entry(2.0, "handled", 0), entry(2.0, "rejected", 1)]
+
+    verdict = verdict_of(*entries, confirmed=4, dead=[2])
+
+    assert [3] == verdict.lost
+
+
+def test_record_that_is_handled_again_after_its_accept_is_unexplained() -> None:
+    verdict = verdict_of(
+        entry(2.0, "handled", 0),
+        entry(2.1, "accepted", offset=0),
+        entry(3.0, "handled", 0, process="journal-1-0"),
+    )
+
+    assert [0] == verdict.unexplained
+    assert {} == verdict.duplicates
+
+
+def test_reason_of_a_duplicate_is_the_error_of_its_accept() -> None:
+    verdict = verdict_of(
+        entry(2.0, "handled", 0),
+        entry(2.1, "failed", offset=0, error="NETWORK_EXCEPTION"),
+        entry(3.0, "handled", 0),
+        entry(3.1, "accepted", offset=0),
+    )
+
+    assert {"NETWORK_EXCEPTION": 1} == verdict.duplicates
+    assert [] == verdict.unexplained
+
+
+def test_reason_of_a_duplicate_is_the_kill_of_its_process() -> None:
+    entries = [entry(2.0, "handled", 0), entry(3.0, "handled", 0, process="other")]
+
+    assert {"process killed": 1} == (
+        verdict_of(*entries, killed={"journal-0-0": 2.5}).duplicates
+    )
+    assert [0] == verdict_of(*entries, killed={"journal-0-0": 1.5}).unexplained
+
+
+def test_result_of_another_process_explains_nothing() -> None:
+    verdict = verdict_of(
+        entry(2.0, "handled", 0),
+        entry(2.1, "failed", offset=0, error="NETWORK_EXCEPTION", process="other"),
+        entry(3.0, "handled", 0),
+    )
+
+    assert [0] == verdict.unexplained
+
+
+def test_silence_is_the_longest_gap_and_delay_the_longest_wait() -> None:
+    verdict = verdict_of(
+        entry(2.0, "handled", 0),
+        entry(7.5, "handled", 1, partition=1),
+        entry(8.0, "handled", 2),
+        confirmed=3,
+    )
+
+    assert 5.5 == verdict.silence
+    assert 6.0 == verdict.partition_silence
+    assert 7.0 == verdict.delay
+    assert [7.0] == verdict.recoveries
+
+
+def test_journal_is_read_as_it_was_written(tmp_path) -> None:
+    path = tmp_path / "journal-2-1"
+    journal = Journal(str(path))
+
+    journal.note("handled", 7, "orders", 1, 42, 3)
+    journal.note_all("failed", [(-1, "orders", 1, 42, 0)], "NETWORK_EXCEPTION")
+    path.write_bytes(path.read_bytes() + b"handled 1 cut")
+
+    handled, failed = read_journal(path)
+    assert ("handled", 7, "orders", 1, 42, 3, "", "journal-2-1") == handled[1:]
+    assert ("failed", "NETWORK_EXCEPTION") == (failed.kind, failed.error)
