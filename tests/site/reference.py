@@ -71,7 +71,7 @@ def page(name: str) -> str:
     blocks = "".join(f"\n::: {path}\n" for path in names_of(name))
     title, modules = PAGES[name]
     listed = " and ".join(f"`{module}`" for module in modules or ("sharecons",))
-    return f"# {title}\n\nPublic names of {listed}, from the source.\n{blocks}"
+    return f"# API: {title}\n\nPublic names of {listed}, from the source.\n{blocks}"
 
 
 def _top_level(name: str) -> Iterator[str]:
