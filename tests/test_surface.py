@@ -109,7 +109,7 @@ def test_misspelled_name_of_a_lazy_module_has_a_hint(
 
 @pytest.mark.slow("parses the whole package")
 def test_every_public_name_has_a_docstring() -> None:
-    # From the source: compiled classes have no docstrings at run time.
+    # From the source, without an import of each lazy name and its dependencies.
     sources = [
         path.read_text()
         for path in PACKAGE.rglob("*.py")
