@@ -157,7 +157,8 @@ class Admin:
         """Write records, and wait until each is acknowledged.
 
         All records get the headers. Settings of the producer are written with
-        underscores: `linger_ms=5`.
+        underscores: `linger_ms=60_000`. The flush ends a linger, so a long one costs
+        no time, and batches are full however busy the machine is.
         """
         producer = self.producer(compression_type=compression, **producer_config)
         where = {} if partition is None else {"partition": partition}

@@ -66,7 +66,7 @@ async def test_large_batches_are_read_completely(kafka, admin):
     topic = kafka.admin.create_topic(partitions=2)
     for partition in (0, 1):
         kafka.admin.produce(
-            topic, [bytes(300_000)] * 3, partition=partition, linger_ms=50
+            topic, [bytes(300_000)] * 3, partition=partition, linger_ms=60_000
         )
     peeked = await peek(admin, topic, max_records=6)
 

@@ -22,7 +22,7 @@ def admin(any_admin: AnyAdmin) -> AnyAdmin:
 
 
 VALUE = b"x" * 1000
-LARGE = {"batch_size": 1_000_000, "linger_ms": 500}
+LARGE = {"batch_size": 1_000_000, "linger_ms": 60_000}
 
 
 class CountingNetwork:

@@ -58,7 +58,7 @@ def write_log(kafka: Kafka, queue: Queue) -> None:
         log += message(len(VALUES), PADDING)
         kafka.cluster.broker.load_log(queue.topic, 0, log)
         return
-    queue.produce([bytes(200)] * (len(VALUES) + 1), linger_ms=1000)
+    queue.produce([bytes(200)] * (len(VALUES) + 1), linger_ms=60_000)
     (node_id,) = kafka.cluster.brokers
     file = kafka.cluster.log_directory(node_id) / f"{queue.topic}-0" / f"{0:020d}.log"
     left = file.stat().st_size - len(log) - len(message(len(VALUES), PADDING))

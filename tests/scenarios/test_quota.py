@@ -20,7 +20,7 @@ async def test_consumer_with_quota_loses_one_response_and_uses_the_quota(
     """
     admin = real_kafka.admin
     queue = Queue(admin)
-    queue.produce([b"x" * 1000] * 4000, batch_size=1_000_000, linger_ms=500)
+    queue.produce([b"x" * 1000] * 4000, batch_size=1_000_000, linger_ms=60_000)
     client_id = f"limited-{queue.group}"
     admin.set_consumer_quota(client_id, 200_000)
 

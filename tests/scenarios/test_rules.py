@@ -48,7 +48,7 @@ def queue(admin: Admin, records: int, **config: str) -> tuple[str, str]:
     admin.set_group_config(group, {"share.auto.offset.reset": "earliest", **config})
     if records:
         values = [b"%d" % i for i in range(records)]
-        admin.produce(topic, values, partition=0, linger_ms=100)  # in one batch
+        admin.produce(topic, values, partition=0, linger_ms=60_000)  # one batch
     return topic, group
 
 
@@ -278,7 +278,7 @@ async def test_locked_first_record_stops_partition_at_window(
     topic, group = queue(admin, 0)
     # The window does not split batches, so they need this exact size. Each is flushed
     # alone: a retry with others in flight could change the sizes.
-    producer = admin.producer(batch_num_messages=batch, linger_ms=10_000)
+    producer = admin.producer(batch_num_messages=batch, linger_ms=60_000)
     for first in range(0, 3500, batch):
         for i in range(first, first + batch):
             producer.produce(topic, b"%d" % i, partition=0)
@@ -451,7 +451,7 @@ async def test_throttled_response_is_empty_and_uses_delivery(
     """The records are acquired and stay locked, but are not in the response."""
     admin = real_kafka.admin
     topic, group = queue(admin, 0, **{"share.record.lock.duration.ms": "3000"})
-    admin.produce(topic, [b"x" * 1000] * 1000, batch_size=1_000_000, linger_ms=500)
+    admin.produce(topic, [b"x" * 1000] * 1000, batch_size=1_000_000, linger_ms=60_000)
     limited = f"limited-{group}"
     admin.set_consumer_quota(limited, 150_000)  # one batch in ten seconds
     where = admin.bootstrap_servers
@@ -463,7 +463,12 @@ async def test_throttled_response_is_empty_and_uses_delivery(
         await second.join(topic)
         response = await first.fetch(partition, records=1, limit=True)
         assert (0.0, [0]) == (response.throttle, offsets(response.partitions[0]))
-        response = await first.fetch(records=1, limit=True)
+        # One more response exceeds the quota; two or three if the broker applies it
+        # late, or if the batch is not full.
+        lost = 0
+        while not response.throttle and lost < 5:
+            lost += 1
+            response = await first.fetch(records=1, limit=True)
         assert response.throttle > 1.0
         assert () == response.partitions
 
@@ -471,6 +476,6 @@ async def test_throttled_response_is_empty_and_uses_delivery(
         await anyio.sleep(3.5)  # real time: the lock expires
         expired = await next_counts(second, partition)
 
-    assert [2] == locked, "offset 1 is locked"
-    assert (2, 2) == (expired[0], expired[1])
-    assert 1 == expired[3]
+    assert [lost + 1] == locked, f"offset {lost} is locked"
+    assert (2, 2) == (expired[0], expired[lost])
+    assert 1 == expired[lost + 2]
