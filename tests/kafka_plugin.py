@@ -263,6 +263,28 @@ class Admin:
 
         _result(f"{topic}-{partition} is led by {node_id}", elected)
 
+    def partitions_led_by(self, topic: str, node_id: int) -> list[int]:
+        """Return the partitions of a topic that a broker leads; none of no topic."""
+        leaders = _leaders(self._any_broker(), topic)
+        return sorted(part for part, leader in leaders.items() if leader == node_id)
+
+    def reassign(self, replicas: Mapping[TopicPartition, Sequence[int]]) -> None:
+        """Set the replicas of partitions; the first one leads its partition."""
+        self._send_replicas(replicas)
+        where = [TopicPartition(each.topic, each.partition) for each in replicas]
+
+        def moved(address: Address) -> bool:
+            topics = {each.topic for each in replicas}
+            found = {topic: _replicas(address, topic) for topic in topics}
+            return all(
+                found[each.topic].get(each.partition) == list(nodes)
+                for each, nodes in replicas.items()
+            )
+
+        self._until(f"{len(where)} partitions have other replicas", moved)
+        with suppress(KafkaException):  # most need no election
+            self._client.elect_leaders(ElectionType.PREFERRED, where).result(TIMEOUT)
+
     def deny_topic(self, topic: str) -> None:
         """Forbid a topic to all clients."""
         denial = _denial(confluent.AclBinding, topic)
@@ -350,26 +372,34 @@ class Admin:
         return {"bootstrap.servers": self.bootstrap_servers, "log_level": 0}
 
     def _put_first(self, topic: str, partition: int, node_id: int) -> None:
-        found = _topic(self._any_broker(), topic)
-        assert found is not None, f"there is no topic {topic}"
-        (old,) = (p for p in found.partitions if p.partition_index == partition)
-        others = (replica for replica in old.replica_nodes if replica != node_id)
-        replicas = (BrokerId(node_id), *others)[: len(old.replica_nodes)]
-        change = reassignment.ReassignablePartition(
-            partition_index=i32(partition), replicas=replicas
-        )
+        old = _replicas(self._any_broker(), topic)[partition]
+        others = (replica for replica in old if replica != node_id)
+        replicas = (node_id, *others)[: len(old)]
+        self._send_replicas({TopicPartition(topic, partition): replicas})
+
+    def _send_replicas(self, replicas: Mapping[TopicPartition, Sequence[int]]) -> None:
+        topics: dict[str, list[reassignment.ReassignablePartition]] = {}
+        for where, nodes in replicas.items():
+            change = reassignment.ReassignablePartition(
+                partition_index=i32(where.partition),
+                replicas=tuple(map(BrokerId, nodes)),
+            )
+            topics.setdefault(where.topic, []).append(change)
         request = reassignment.AlterPartitionReassignmentsRequest(
-            topics=(
+            topics=tuple(
                 reassignment.ReassignableTopic(
-                    name=TopicName(topic), partitions=(change,)
-                ),
+                    name=TopicName(topic), partitions=tuple(changes)
+                )
+                for topic, changes in topics.items()
             ),
         )
         response = send_request(
             self._any_broker(), request, AlterPartitionReassignmentsResponse
         )
         _check(response)
-        _check(response.responses[0].partitions[0])
+        for found in response.responses:
+            for partition in found.partitions:
+                _check(partition)
 
     def _until(self, what: str, check: Callable[[Address], bool]) -> None:
         _result(what, lambda: self._everywhere(check) or None)
@@ -642,6 +672,12 @@ def _leaders(address: Address, topic: str) -> dict[int, int]:
     found = _topic(address, topic)
     partitions = found.partitions if found else ()
     return {int(each.partition_index): int(each.leader_id) for each in partitions}
+
+
+def _replicas(address: Address, topic: str) -> dict[int, list[int]]:
+    found = _topic(address, topic)
+    partitions = found.partitions if found else ()
+    return {int(p.partition_index): list(map(int, p.replica_nodes)) for p in partitions}
 
 
 def _topic(address: Address, topic: str) -> MetadataResponseTopic | None:

@@ -4,10 +4,12 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+from tests.chaos.histories import KINDS, history_of
 from tests.chaos.report import save, summary, table
-from tests.chaos.run import CLIENTS, KINDS, RunOptions, run_once
+from tests.chaos.run import CLIENTS, RunOptions, run_once
 
 
 def main() -> int:
@@ -16,15 +18,15 @@ def main() -> int:
     for seed in options.seeds:
         directory = options.output / f"seed-{seed}"
         directory.mkdir(parents=True, exist_ok=True)
+        history = history_of(seed, options.kind)
+        if options.kafka_version:
+            history = replace(history, version=options.kafka_version)
         run = RunOptions(
             seed=seed,
             seconds=options.seconds,
-            kind=options.kind or KINDS[seed % len(KINDS)],
-            # Each kind has runs of both.
-            keeps_ids=seed // len(KINDS) % 2 == 1,
+            history=history,
             rate=options.rate,
             peers=options.peers,
-            version=options.kafka_version or ("4.3.0" if seed % 5 == 0 else "4.4.0"),
         )
         result = run_once(run, directory)
         save(result, directory / "result.json")
@@ -48,7 +50,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--kafka-version",
-        help="default: 4.4.0; each fifth run begins with the upgrade of 4.3.0",
+        help="default: 4.4.0; one run in five begins with the upgrade of 4.3.0",
     )
     parser.add_argument(
         "--output",

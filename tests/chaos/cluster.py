@@ -1,9 +1,11 @@
 """Three brokers behind proxies, and the operations that faults need."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
+
+from confluent_kafka import TopicPartition
 
 from sharecons.testing.kafka import KafkaCluster
 from sharecons.testing.kafka.ports import free_ports
@@ -59,6 +61,22 @@ class Cluster:
         count = self.admin.partitions(topic)
         if count < limit:
             self.admin.add_partitions(topic, count + 1)
+
+    def drain(
+        self, node_id: int, topics: Sequence[str]
+    ) -> Mapping[TopicPartition, Sequence[int]]:
+        """Move the partitions that a broker leads to the other brokers.
+
+        Return the replicas of these partitions before, the broker as the last one.
+        """
+        others = tuple(sorted(set(self.kafka.brokers) - {node_id}))
+        led = [
+            TopicPartition(topic, partition)
+            for topic in topics
+            for partition in self.admin.partitions_led_by(topic, node_id)
+        ]
+        self.admin.reassign(dict.fromkeys(led, others))
+        return dict.fromkeys(led, (*others, node_id))
 
     def heal(self) -> None:
         """Start and resume all brokers, and open all proxies."""

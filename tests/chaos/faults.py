@@ -3,26 +3,41 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Final
 
 from tests.chaos.cluster import Cluster
 from tests.chaos.fleet import Fleet
+from tests.chaos.histories import NEWEST
 from tests.chaos.plan import Fault
+from tests.chaos.producing import PacedProducer
 from tests.chaos.proxy import Mode
 
-__all__ = ["NEWEST", "Faults"]
+__all__ = ["Faults"]
 
 LOCKS: Final = (15_000, 30_000, 60_000)
 """Milliseconds: the lock duration of groups, one after the other."""
-
-NEWEST: Final = "4.4.0"
-"""The version after an upgrade."""
 
 QUOTA: Final = 20_000.0
 """Bytes per second that a broker sends to a client."""
 
 MAX_PARTITIONS: Final = 12
+
+LIMITS: Final = (10, 5, 7)
+"""Deliveries that a group allows, one after the other."""
+
+MOVING: Final = {
+    "kill broker",
+    "stop broker",
+    "pause broker",
+    "full disk",
+    "upgrade",
+    "move leaders",
+    "drain broker",
+}
+"""Faults after which partitions have other leaders."""
+
+INTERNAL: Final = ("__share_group_state", "__consumer_offsets")
 
 
 Way = Callable[["Faults", Fault], AbstractContextManager[None]]
@@ -34,11 +49,20 @@ class Faults:
     Attributes:
         happened: each fault with the times at which it really began and ended.
         errors: the faults that could not be carried out.
+        limits: when the groups' limit of deliveries was changed, and to what.
     """
 
-    def __init__(self, cluster: Cluster, fleets: Sequence[Fleet]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        fleets: Sequence[Fleet],
+        producers: Sequence[PacedProducer],
+    ) -> None:
         self._cluster = cluster
         self._fleets = fleets
+        self._producers = producers
+        self._deletions: dict[str, list[float]] = {}
+        self.limits: list[tuple[float, int]] = []
         self.happened: list[tuple[Fault, float, float]] = []
         self.errors: list[str] = []
 
@@ -47,6 +71,16 @@ class Faults:
         thread = threading.Thread(target=self._carry_out, args=(fault,), daemon=True)
         thread.start()
         return thread
+
+    @property
+    def moves(self) -> list[tuple[float, float]]:
+        """The begin and the end of faults after which partitions have other leaders."""
+        happened = self.happened
+        return [(first, last) for f, first, last in happened if f.kind in MOVING]
+
+    def deletions(self, fleet: Fleet) -> Sequence[float]:
+        """Return when the topic of a client was deleted."""
+        return self._deletions.get(fleet.name, ())
 
     def _carry_out(self, fault: Fault) -> None:
         began = time.monotonic()
@@ -168,6 +202,42 @@ class Faults:
         yield
 
     @contextmanager
+    def _drain_broker(self, fault: Fault) -> Iterator[None]:
+        """Move all partitions that a broker leads to the others, and back."""
+        topics = [fleet.options.topic for fleet in self._fleets]
+        node_id = self._broker(fault)
+        replicas = self._cluster.drain(node_id, (*topics, *INTERNAL))
+        try:
+            yield
+        finally:
+            self._cluster.admin.reassign(replicas)
+
+    @contextmanager
+    def _change_delivery_limit(self, fault: Fault) -> Iterator[None]:
+        limit = LIMITS[fault.number % len(LIMITS)]
+        self.limits.append((time.monotonic(), limit))
+        for fleet in self._fleets:
+            config = {"share.delivery.count.limit": limit}
+            self._cluster.admin.set_group_config(fleet.options.group, config)
+        yield
+
+    @contextmanager
+    def _recreate_topic(self, _: Fault) -> Iterator[None]:
+        """Delete the topics, and create them again under their names."""
+        admin = self._cluster.admin
+        with ExitStack() as pauses:
+            partitions = {}
+            for fleet, producer in zip(self._fleets, self._producers, strict=True):
+                pauses.enter_context(producer.paused())
+                topic = fleet.options.topic
+                partitions[topic] = admin.partitions(topic)
+                admin.delete_topic(topic)
+                self._deletions.setdefault(fleet.name, []).append(time.monotonic())
+            yield
+            for topic, count in partitions.items():
+                admin.create_topic(count, topic, replication=3)
+
+    @contextmanager
     def _change_lock_duration(self, fault: Fault) -> Iterator[None]:
         config = {"share.record.lock.duration.ms": LOCKS[fault.number % len(LOCKS)]}
         for fleet in self._fleets:
@@ -215,9 +285,12 @@ class Faults:
         "delay": _proxy_mode,
         "drop responses": _drop_responses,
         "move leaders": _move_leaders,
+        "drain broker": _drain_broker,
         "lock duration": _change_lock_duration,
+        "delivery limit": _change_delivery_limit,
         "add partitions": _add_partitions,
         "quota": _quota,
         "deny topic": _deny_topic,
+        "recreate topic": _recreate_topic,
     }
     """By the kinds of a plan."""

@@ -1,18 +1,20 @@
 """The processes of one client: started, killed, paused, and watched."""
 
 import json
+import os
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from sharecons.testing.kafka.cleanup import CleanupProcess
 from tests.chaos.clients import Options
+from tests.chaos.clients.crashing import EXIT
 from tests.chaos.journal import Entry, read_journal
 
 __all__ = ["Fleet", "running_fleet"]
@@ -22,6 +24,16 @@ STOP: Final = 60.0
 
 SAMPLES: Final = 2.0
 """Seconds between two samples of memory."""
+
+STATUSES: Final[Mapping[str, int]] = {
+    "exit": EXIT,
+    "segfault": -signal.SIGSEGV,
+    "kill": -signal.SIGKILL,
+}
+"""How a process ends, by the plan of the record that ends it."""
+
+FULL: Final = ("MemoryError", "Py4J")
+"""In the log of a process whose memory was full, or whose JVM was killed."""
 
 
 @dataclass
@@ -47,8 +59,9 @@ class Fleet:
     Attributes:
         name: of the client and its kind.
         killed: when processes were killed, by the names of their journals.
-        deaths: the processes that ended by themselves, with their last lines. A
-            supervisor starts them again, as it does in production.
+        crashed: when processes ended by themselves, in the same way. A supervisor
+            starts them again, as it does in production.
+        deaths: ends that no record has planned, with the last lines of the processes.
         exits: the exit statuses of processes that were stopped, other than 0.
     """
 
@@ -63,6 +76,7 @@ class Fleet:
         self.name = name
         self.options = options
         self.killed: dict[str, float] = {}
+        self.crashed: dict[str, float] = {}
         self._left: set[str] = set()
         self.deaths: list[str] = []
         self.exits: list[str] = []
@@ -72,6 +86,7 @@ class Fleet:
         self._cleanup = cleanup
         self._members: list[_Member] = []
         self._lock = threading.Lock()
+        self._changing = threading.RLock()
 
     def start(self, count: int, *, keeps_ids: bool) -> None:
         for number in range(count):
@@ -83,30 +98,35 @@ class Fleet:
 
     def kill(self, place: int) -> None:
         member = self._members[place]
+        self._note_end(member)
         self.killed.setdefault(member.journal.name, time.monotonic())
-        member.process.kill()
+        _signal(member, signal.SIGKILL)
         member.process.wait()
 
     def stop_one(self, place: int) -> None:
         """Stop a process as a deployment does, and wait until it has ended."""
         member = self._members[place]
+        self._note_end(member)
         self._left.add(member.journal.name)
         member.process.terminate()
         self._wait(member)
 
     def restart(self, place: int) -> None:
-        old = self._members[place]
-        if old.process.poll() is None:
-            return
-        new = self._launch(place, old.starts, old.options.member)
-        with self._lock:
-            self._members[place] = new
+        with self._changing:
+            old = self._members[place]
+            if old.process.poll() is None:
+                return
+            _signal(old, signal.SIGKILL)  # what it has started
+            self._cleanup.spare(old.process.pid)
+            new = self._launch(place, old.starts, old.options.member)
+            with self._lock:
+                self._members[place] = new
 
     def pause(self, place: int) -> None:
-        self._members[place].process.send_signal(signal.SIGSTOP)
+        _signal(self._members[place], signal.SIGSTOP)
 
     def resume(self, place: int) -> None:
-        self._members[place].process.send_signal(signal.SIGCONT)
+        _signal(self._members[place], signal.SIGCONT)
 
     def entries(self) -> Iterator[Entry]:
         for path in sorted(self._directory.glob("journal-*")):
@@ -118,13 +138,37 @@ class Fleet:
     def revive(self) -> None:
         """Start the processes again that have ended by themselves."""
         for place, member in enumerate(self._members):
-            status = member.process.poll()
-            known = member.journal.name in (*self.killed, *self._left)
-            if status is not None and not known:
-                lines = member.errors.read_text().strip().splitlines()[-1:]
-                self.deaths.append(f"{member.journal.name}: {status} {lines}")
-                self.killed[member.journal.name] = time.monotonic()
-                self.restart(place)
+            with self._changing:
+                if self._note_end(member):
+                    self.restart(place)
+
+    def _note_end(self, member: _Member) -> bool:
+        """Record the end of a process by itself; return whether this is new."""
+        name, status = member.journal.name, member.process.poll()
+        known = {*self.killed, *self.crashed, *self._left}
+        if status is None or name in known:
+            return False
+        self._note_crash(member)
+        if not self._is_planned(member, status):
+            lines = member.errors.read_text(errors="replace").strip().splitlines()[-1:]
+            self.deaths.append(f"{name}: {status} {lines}")
+        return True
+
+    def _note_crash(self, member: _Member) -> None:
+        """Record the time of the last line of a process that has ended.
+
+        Its end is noticed later, perhaps after another process has its records.
+        """
+        last = max(read_journal(member.journal), default=None)
+        self.crashed[member.journal.name] = last.seconds if last else time.monotonic()
+
+    def _is_planned(self, member: _Member, status: int) -> bool:
+        """Return whether a record has ended the process, in the way of its plan."""
+        plans = {e.error for e in read_journal(member.journal) if e.kind == "crashes"}
+        if status in {STATUSES[plan] for plan in plans & STATUSES.keys()}:
+            return True
+        text = member.errors.read_text(errors="replace")
+        return "memory" in plans and any(word in text for word in FULL)
 
     def sample(self) -> None:
         now = time.monotonic()
@@ -152,7 +196,7 @@ class Fleet:
         """Stop all processes together; each leaves its group."""
         for member in self._members:
             self._left.add(member.journal.name)
-            member.process.send_signal(signal.SIGCONT)
+            _signal(member, signal.SIGCONT)
             if member.process.poll() is None:
                 member.process.terminate()
         for member in self._members:
@@ -160,7 +204,7 @@ class Fleet:
 
     def destroy(self) -> None:
         for member in self._members:
-            member.process.kill()
+            _signal(member, signal.SIGKILL)
             member.process.wait()
 
     def _wait(self, member: _Member) -> None:
@@ -171,8 +215,11 @@ class Fleet:
             member.process.wait()
             self.exits.append(f"{member.journal.name} did not end in {STOP:g} s")
         else:
-            if status and member.journal.name not in self.killed:
-                self.exits.append(f"{member.journal.name} ended with {status}")
+            name = member.journal.name
+            if status and name not in {*self.killed, *self.crashed}:
+                self._note_crash(member)
+                if not self._is_planned(member, status):
+                    self.exits.append(f"{name} ended with {status}")
 
     def _launch(self, place: int, starts: int, member_id: str | None) -> _Member:
         journal = self._directory / f"journal-{place}-{starts}"
@@ -213,3 +260,9 @@ def running_fleet(fleets: Sequence[Fleet]) -> Iterator[None]:
         thread.join()
         for fleet in fleets:
             fleet.destroy()
+
+
+def _signal(member: _Member, number: int) -> None:
+    """Send a signal to a process and to what it has started, such as a JVM."""
+    with suppress(ProcessLookupError):
+        os.killpg(member.process.pid, number)

@@ -5,12 +5,18 @@ CLOCK_MONOTONIC,
 which all processes of a machine share. Each write has whole lines and is not buffered,
 so that a killed process loses none.
 
+    begun       the handler is called
     handled     the handler has succeeded
+    raised      the handler has raised, or was cancelled
+    crashes     the handler now ends its process; the last word says how
     rejected    the handler has rejected the record
     released    the handler has released it
     accepted    a broker has confirmed the accept; the number is -1
     failed      an accept was not confirmed; the number is -1, the last word the error
     started     the process consumes; the record is all zeros
+
+Of tasks, the topic is "-": a task does not know its record. Of a Spark query, the last
+word of "handled" is the batch.
 """
 
 import os

@@ -4,17 +4,20 @@ Pure: it takes the journals and the times of the faults, and returns figures.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import Final, Literal
 
 from tests.chaos.journal import Entry
 
-__all__ = ["Ledger", "Verdict"]
+__all__ = ["Ledger", "Position", "Verdict"]
 
 AROUND: Final = 1.0
 """Seconds before and after a fault in which a record is produced during it."""
+
+Position = tuple[str, int, int]
+"""Topic, partition and offset."""
 
 
 @dataclass
@@ -24,12 +27,15 @@ class Verdict:
     Attributes:
         produced: the number of records that brokers have confirmed.
         lost: the numbers that were not handled or rejected, and are no dead letters.
+        written_off: how many were deleted with their topic before they were handled.
         duplicates: how many records were handled again, by the reason.
         unexplained: the numbers that were handled again without a reason.
         silence: the longest time in which no record was handled.
         partition_silence: the same, of one partition.
         delay: from the confirmation of a record to its handling: the longest one.
         recoveries: for each fault, the longest delay of the records produced during it.
+        broken: other promises that were not kept.
+        notes: further figures.
     """
 
     produced: int = 0
@@ -37,12 +43,15 @@ class Verdict:
     rejected: int = 0
     dead: int = 0
     lost: list[int] = field(default_factory=list)
+    written_off: int = 0
     duplicates: dict[str, int] = field(default_factory=dict)
     unexplained: list[int] = field(default_factory=list)
     silence: float = 0.0
     partition_silence: float = 0.0
     delay: float = 0.0
     recoveries: list[float] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 class Ledger:
@@ -53,10 +62,15 @@ class Ledger:
         entries: the lines of all journals.
         dead: the numbers in the dead-letter topic.
         killed: when processes were killed, by the names of their journals.
+        crashed: when processes ended by themselves, in the same way.
+        deleted: when the topic was deleted. Its records before are written off.
+        archived: the numbers that brokers have archived, as documented.
+        positions: where numbers are in the log, of entries that do not know it.
         is_plain: whether a handler succeeds with a number at its first attempt: delays
             are measured with these.
-        has_results: whether the client reports results of acknowledgements. Without
-            them no reason of a duplicate is known.
+        results: how many results of acknowledgements the client reports. Without them
+            no reason of a duplicate is known. With "some" it reports none of a request
+            that was never sent.
     """
 
     def __init__(
@@ -66,34 +80,50 @@ class Ledger:
         dead: Iterable[int] = (),
         killed: Mapping[str, float] | None = None,
         *,
+        crashed: Mapping[str, float] | None = None,
+        deleted: Sequence[float] = (),
+        archived: Collection[int] = (),
+        positions: Mapping[int, Sequence[Position]] | None = None,
         is_plain: Callable[[int], bool] = lambda _: True,
-        has_results: bool = True,
+        results: Literal["all", "some", "none"] = "all",
     ) -> None:
         self._confirmed = confirmed
         self._entries = sorted(entries)
         self._dead = set(dead)
-        self._killed = dict(killed or {})
-        self._has_results = has_results
+        self._ended = {
+            "process killed": killed or {},
+            "process crashed": crashed or {},
+        }
+        deletion = max(deleted, default=0.0)
+        self._old = {n for n, seconds in confirmed.items() if seconds <= deletion}
+        self._archived = set(archived)
+        self._positions = positions or {}
+        self._reported = results
         self._is_plain = is_plain
         self._handled: defaultdict[int, list[Entry]] = defaultdict(list)
-        self._results: defaultdict[tuple[str, str, int, int], list[Entry]] = (
-            defaultdict(list)
+        self._begun: defaultdict[int, set[tuple[Position, str, int]]] = defaultdict(set)
+        self._results: defaultdict[tuple[str, Position], list[Entry]] = defaultdict(
+            list
         )
         self._rejected: set[int] = set()
         for entry in self._entries:
             if entry.kind == "handled":
                 self._handled[entry.number].append(entry)
+            elif entry.kind == "begun":
+                delivery = _position(entry), entry.process, entry.count
+                self._begun[entry.number].add(delivery)
             elif entry.kind == "rejected":
                 self._rejected.add(entry.number)
             elif entry.kind in ("accepted", "failed"):
-                key = entry.process, entry.topic, entry.partition, entry.offset
-                self._results[key].append(entry)
+                self._results[entry.process, _position(entry)].append(entry)
 
     def unsettled(self) -> set[int]:
         """Return the confirmed numbers of which nothing has become yet."""
-        return (
-            self._confirmed.keys() - self._handled.keys() - self._rejected - self._dead
-        )
+        return self._open() - self._old
+
+    def _open(self) -> set[int]:
+        ended = self._rejected | self._dead | self._archived
+        return self._confirmed.keys() - self._handled.keys() - ended
 
     def verdict(
         self, faults: Sequence[tuple[float, float]], begin: float, end: float
@@ -109,6 +139,7 @@ class Ledger:
             rejected=len(self._rejected),
             dead=len(self._dead),
             lost=sorted(self.unsettled()),
+            written_off=len(self._open() & self._old),
         )
         for number, calls in self._handled.items():
             for first, second in pairwise(calls):
@@ -128,23 +159,45 @@ class Ledger:
 
     def _reason(self, first: Entry, second: Entry) -> str:
         """Return why a record was handled again; empty if nothing explains it."""
-        if not self._has_results:
+        if self._reported == "none":
             return "not reported"
-        results = self._results[
-            first.process, first.topic, first.partition, first.offset
+        if first.error:  # the batch of a Spark query
+            return "batch replayed" if first.error == second.error else ""
+        results = [
+            result
+            for position in self._positions_of(first)
+            for result in self._results[first.process, position]
         ]
         between = [r for r in results if first.seconds <= r.seconds <= second.seconds]
         if any(result.kind == "accepted" for result in between):
-            return ""
+            return self._copied_twice(first, second)
         if between:
             return between[-1].error
-        killed = self._killed.get(first.process)
-        if killed is not None and first.seconds <= killed <= second.seconds:
-            return "process killed"
+        for reason, processes in self._ended.items():
+            ended = processes.get(first.process)
+            if ended is not None and first.seconds <= ended <= second.seconds:
+                return reason
         # Results have no delivery count. Of a broker that was paused and its successor,
         # the first delivery can fail after the second one was accepted.
         late = (r for r in results if r.seconds > second.seconds and r.kind == "failed")
-        return next((f"late: {result.error}" for result in late), "")
+        unknown = "not confirmed" if self._reported == "some" else ""
+        return next((f"late: {result.error}" for result in late), unknown)
+
+    def _copied_twice(self, first: Entry, second: Entry) -> str:
+        """Return "copied twice" for two copies of a record that was delivered twice.
+
+        A process that dies after it has moved a record to a retry topic, and before
+        the record is accepted, leaves both.
+        """
+        begun = self._begun[first.number]
+        is_copied = _position(first) != _position(second)
+        is_repeated = len(begun) > len({position for position, *_ in begun})
+        return "copied twice" if is_copied and is_repeated else ""
+
+    def _positions_of(self, entry: Entry) -> Sequence[Position]:
+        if entry.topic == "-":
+            return self._positions.get(entry.number, ())
+        return (_position(entry),)
 
     def _delays(self) -> dict[int, float]:
         """Return the seconds from each record's confirmation to its first handling."""
@@ -179,3 +232,7 @@ class Ledger:
 
 def _longest_gap(times: Sequence[float], begin: float, end: float) -> float:
     return max(second - first for first, second in pairwise((begin, *times, end)))
+
+
+def _position(entry: Entry) -> Position:
+    return entry.topic, entry.partition, entry.offset

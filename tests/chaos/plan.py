@@ -21,10 +21,13 @@ CLIENT_KINDS: Final = ("kill client", "stop client", "pause client")
 NETWORK_KINDS: Final = ("cut", "stall", "throttle", "delay", "drop responses")
 CONFIG_KINDS: Final = (
     "move leaders",
+    "drain broker",
     "lock duration",
+    "delivery limit",
     "add partitions",
     "quota",
     "deny topic",
+    "recreate topic",
 )
 KINDS: Final = (*BROKER_KINDS, *CLIENT_KINDS, *NETWORK_KINDS, *CONFIG_KINDS)
 
@@ -42,6 +45,8 @@ DURATIONS: Final = {
     "drop responses": (0.2, 3.0),
     "quota": (5.0, 20.0),
     "deny topic": (2.0, 10.0),
+    "drain broker": (5.0, 15.0),
+    "recreate topic": (0.5, 8.0),
 }
 """Seconds from the begin of a fault to its end; 0 for the others."""
 

@@ -1,16 +1,39 @@
 """A paced producer of numbers, and when brokers have confirmed each of them."""
 
+import json
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from confluent_kafka import KafkaException, Producer
 
-__all__ = ["PacedProducer"]
+__all__ = ["PacedProducer", "key_of", "number_value", "task_value"]
 
 TICK: Final = 0.05
 FLUSH: Final = 90.0
+
+
+def key_of(number: int) -> bytes | None:
+    """Return the key of a record: two of three have one of 50."""
+    return b"k%d" % (number % 50) if number % 3 else None
+
+
+def number_value(number: int) -> bytes:
+    return b"%d" % number
+
+
+def task_value(number: int) -> bytes:
+    """Return the message of a taskiq task "work", as taskiq writes it by default."""
+    task = {
+        "task_id": f"task-{number}",
+        "task_name": "work",
+        "labels": {},
+        "args": [number],
+        "kwargs": {},
+    }
+    return json.dumps(task).encode()
 
 
 class PacedProducer:
@@ -19,28 +42,31 @@ class PacedProducer:
     The producer is librdkafka's, idempotent, with acks=all: the records that a client
     can lose do not depend on sharecons.
 
+    Args:
+        value: returns the value of a number's record.
+
     Attributes:
         confirmed: when each number was confirmed, by CLOCK_MONOTONIC.
         unconfirmed: how many were not: they can be in the topic, and are not counted.
     """
 
-    def __init__(self, servers: str, topic: str, rate: float) -> None:
+    def __init__(
+        self,
+        servers: str,
+        topic: str,
+        rate: float,
+        value: Callable[[int], bytes] = number_value,
+    ) -> None:
         self.confirmed: dict[int, float] = {}
         self.unconfirmed = 0
+        self._servers = servers
         self._topic = topic
         self._rate = rate
+        self._value = value
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self._producer: Any = Producer(
-            {
-                "bootstrap.servers": servers,
-                "enable.idempotence": True,
-                "linger.ms": 5,
-                "message.timeout.ms": 120_000,
-                "topic.metadata.refresh.interval.ms": 5_000,
-                "log_level": 0,
-            }
-        )
+        self._lock = threading.Lock()
+        self._producer = self._connect()
 
     def start(self) -> None:
         self._thread.start()
@@ -51,15 +77,41 @@ class PacedProducer:
         self._thread.join()
         self._producer.flush(FLUSH)
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Write nothing during the block, and nothing of before after it.
+
+        Afterwards another producer writes: the topic can be another one.
+        """
+        with self._lock:
+            self._producer.flush(FLUSH)
+            self._producer.purge()
+            self._producer.flush(FLUSH)
+            yield
+            self._producer = self._connect()
+
+    def _connect(self) -> Any:
+        return Producer(
+            {
+                "bootstrap.servers": self._servers,
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                "message.timeout.ms": 120_000,
+                "topic.metadata.refresh.interval.ms": 5_000,
+                "log_level": 0,
+            }
+        )
+
     def _run(self) -> None:
         began, number = time.monotonic(), 0
         while not self._stopping.wait(TICK):
             due = int((time.monotonic() - began) * self._rate)
-            with suppress(KafkaException):  # the topic is denied: it is tried again
-                while number < due:
-                    self._write(number)
-                    number += 1
-            self._producer.poll(0)
+            with self._lock:
+                with suppress(KafkaException):  # the topic is denied: it is tried again
+                    while number < due:
+                        self._write(number)
+                        number += 1
+                self._producer.poll(0)
 
     def _write(self, number: int) -> None:
         def delivered(error: object, _: object) -> None:
@@ -70,7 +122,7 @@ class PacedProducer:
 
         self._producer.produce(
             self._topic,
-            value=b"%d" % number,
-            key=b"k%d" % (number % 50) if number % 3 else None,
+            value=self._value(number),
+            key=key_of(number),
             on_delivery=delivered,
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tests.chaos.histories import History
 from tests.chaos.run import ClientResult, RunResult
 
 __all__ = ["save", "summary", "table"]
@@ -15,18 +16,28 @@ __all__ = ["save", "summary", "table"]
 
 def table(result: RunResult) -> Iterator[str]:
     """Yield the lines about one run."""
-    options = result.options
-    ids = "kept ids" if options.keeps_ids else "new ids"
+    options, history = result.options, result.options.history
     kinds = Counter(fault.kind for fault, _, _ in result.faults)
     yield (
-        f"seed {options.seed} ({options.kind}, {ids}): "
+        f"seed {options.seed} ({_description(history)}): "
         f"{'ok' if result.is_good else 'FAILED'}; "
         + ", ".join(f"{count} x {kind}" for kind, count in kinds.most_common())
     )
     for client in result.clients:
         yield f"  {_line(client)}"
+        yield from (f"    broken: {text}" for text in client.verdict.broken)
+        yield from (f"    {text}" for text in client.verdict.notes)
     for error in result.errors:
         yield f"  fault not carried out: {error}"
+
+
+def _description(history: History) -> str:
+    handler = f": {history.handler}" if history.handler != history.kind else ""
+    return (
+        f"{history.kind}{handler}, {'kept' if history.keeps_ids else 'new'} ids"
+        f"{', retry topic' if history.has_retry_topic else ''}"
+        f"{'' if history.has_dead_letters else ', no dead letters'}"
+    )
 
 
 def _line(client: ClientResult) -> str:
@@ -35,7 +46,8 @@ def _line(client: ClientResult) -> str:
     recovery = median(verdict.recoveries) if verdict.recoveries else 0.0
     return (
         f"{client.name:10} {verdict.produced} produced, {len(verdict.lost)} lost"
-        f" {verdict.lost[:5] or ''}, {verdict.dead} dead letters,"
+        f" {verdict.lost[:5] or ''}, {verdict.written_off} written off,"
+        f" {verdict.dead} dead letters,"
         f" duplicates: {duplicates or 0}, unexplained {len(verdict.unexplained)}"
         f" {verdict.unexplained[:5] or ''}, silence {verdict.silence:.1f} s, of a"
         f" partition {verdict.partition_silence:.1f} s, longest delay"
@@ -57,7 +69,7 @@ def summary(results: Sequence[RunResult]) -> Iterator[str]:
             clients = [
                 client
                 for result in results
-                if result.options.keeps_ids is keeps
+                if result.options.history.keeps_ids is keeps
                 for client in result.clients
                 if client.name == name
             ]

@@ -2,31 +2,29 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
-
-from confluent_kafka import Consumer, TopicPartition
 
 from sharecons.testing.kafka.cleanup import CleanupProcess
 from tests.bench.roster import build_go
 from tests.chaos.clients import Options
-from tests.chaos.clients.plans import plan_of
 from tests.chaos.cluster import Cluster, running_cluster
-from tests.chaos.faults import NEWEST, Faults
+from tests.chaos.evidence import Evidence
+from tests.chaos.faults import Faults
 from tests.chaos.fleet import Fleet, running_fleet
-from tests.chaos.ledger import Ledger, Verdict
+from tests.chaos.histories import NEWEST, History
+from tests.chaos.ledger import Verdict
 from tests.chaos.plan import Fault, plan_faults
-from tests.chaos.producing import PacedProducer
+from tests.chaos.producing import PacedProducer, number_value, task_value
+from tests.chaos.redriving import Redriver
 
-__all__ = ["CLIENTS", "KINDS", "ClientResult", "RunOptions", "RunResult", "run_once"]
-
-KINDS: Final = ("loop", "explicit", "worker", "threads", "batches", "keys")
+__all__ = ["CLIENTS", "ClientResult", "RunOptions", "RunResult", "run_once"]
 
 PARTITIONS: Final = 6
-JOIN: Final = 60.0
+JOIN: Final = 90.0
 SETTLE: Final = 150.0
 """Seconds after the last record: session timeouts, locks and retries end in less."""
 
@@ -34,6 +32,9 @@ LATE: Final = 8.0
 """Seconds for records that come once more."""
 
 CLIENTS: Final = ("sharecons", "confluent", "franz")
+PROGRAMS: Final = ("taskiq", "spark")
+"""Kinds of sharecons that have a program of their own."""
+
 FRANZ: Final = Path(__file__).parent / "clients" / "franz"
 
 
@@ -43,23 +44,21 @@ class RunOptions:
 
     Attributes:
         rate: records per second and client.
+        processes: of each client; a Spark query is one.
         peers: clients that run beside sharecons.
-        keeps_ids: members of sharecons keep their ids when they are started again.
     """
 
     seed: int
     seconds: float
-    kind: str
-    keeps_ids: bool
+    history: History
     rate: float = 150.0
     processes: int = 3
     peers: Sequence[str] = CLIENTS[1:]
-    version: str = "4.4.0"
 
     @property
     def upgrades(self) -> bool:
         """True if the run begins with an upgrade of the brokers."""
-        return self.version != NEWEST
+        return self.history.version != NEWEST
 
 
 @dataclass(frozen=True)
@@ -90,15 +89,25 @@ class RunResult:
     def is_good(self) -> bool:
         client = self.clients[0]
         verdict = client.verdict
-        bad = verdict.lost or verdict.unexplained or client.problems
+        bad = verdict.lost or verdict.unexplained or verdict.broken or client.problems
         return not bad and not self.errors
+
+
+@dataclass(frozen=True)
+class _Client:
+    """One client, and what writes its records."""
+
+    fleet: Fleet
+    producer: PacedProducer
+    evidence: Evidence
 
 
 def run_once(options: RunOptions, directory: Path) -> RunResult:
     """Run one history; the directory then has journals and logs of all processes."""
     plan = plan_faults(options.seed, options.seconds, upgrades=options.upgrades)
-    (directory / "plan.txt").write_text("".join(f"{fault}\n" for fault in plan))
-    with running_cluster(options.version) as cluster:
+    lines = [str(options.history), *map(str, plan)]
+    (directory / "plan.txt").write_text("".join(f"{line}\n" for line in lines))
+    with running_cluster(options.history.version) as cluster:
         cleanup = CleanupProcess()
         try:
             return _run(options, plan, cluster, cleanup, directory)
@@ -117,17 +126,23 @@ def _run(
         _prepare(options, name, cluster, cleanup, directory)
         for name in ("sharecons", *options.peers)
     ]
-    servers = cluster.kafka.bootstrap_servers
-    producers = [
-        PacedProducer(servers, fleet.options.topic, options.rate) for fleet in fleets
+    producers = [_new_producer(options, fleet, cluster) for fleet in fleets]
+    faults = Faults(cluster, fleets, producers)
+    clients = [
+        _Client(fleet, producer, Evidence(cluster, fleet, producer, faults))
+        for fleet, producer in zip(fleets, producers, strict=True)
     ]
-    faults = Faults(cluster, fleets)
+    redriver = _new_redriver(options, fleets[0], cluster, cleanup, directory)
     with running_fleet(fleets):
-        for fleet, keeps in zip(fleets, _keeps_ids(options), strict=True):
-            fleet.start(options.processes, keeps_ids=keeps)
+        for fleet in fleets:
+            is_own = fleet is fleets[0]
+            keeps_ids = is_own and options.history.keeps_ids
+            fleet.start(_processes(options, fleet), keeps_ids=keeps_ids)
         for producer in producers:
             producer.start()
         _wait_until(lambda: all(_is_joined(f, options) for f in fleets), JOIN)
+        if redriver is not None:
+            redriver.start()
         began = time.monotonic()
         _carry_out(plan, faults, began)
         rest = began + options.seconds - time.monotonic()
@@ -136,28 +151,50 @@ def _run(
         ended = time.monotonic()
         for producer in producers:
             producer.stop()
-        pairs = list(zip(fleets, producers, strict=True))
-        _wait_until(lambda: not any(_unsettled(cluster, *p) for p in pairs), SETTLE)
-        time.sleep(LATE)  # real time: a wrong redelivery would come late
+        _settle(clients, redriver)
         for fleet in fleets:
             fleet.stop()
     minutes = (time.monotonic() - began) / 60
     times = [(first, last) for _, first, last in faults.happened]
-    clients = []
-    for fleet, producer in pairs:
-        deaths = [each for each in fleet.deaths if not _is_denied(each)]
-        problems = [*deaths, *fleet.exits]
-        verdict = _ledger(cluster, fleet, producer).verdict(times, began, ended)
-        clients.append(
-            ClientResult(
-                fleet.name,
-                verdict,
-                problems,
-                fleet.growth(),
-                fleet.log_lines() / minutes,
-            )
+    results = [_result(each, times, began, ended, minutes) for each in clients]
+    if redriver is not None:
+        results[0].problems.extend(redriver.problems)
+        results[0].verdict.notes.append(
+            f"{redriver.runs} redrives, {redriver.ended} of them killed or interrupted"
         )
-    return RunResult(options, faults.happened, clients, faults.errors)
+    return RunResult(options, faults.happened, results, faults.errors)
+
+
+def _settle(clients: Sequence[_Client], redriver: Redriver | None) -> None:
+    """Wait until all records have an end, and for records that come once more."""
+    if redriver is not None:
+        redriver.stop()
+
+    def is_settled() -> bool:
+        # A record that was redriven can be a dead letter again.
+        left = redriver is not None and redriver.redrive() != 0
+        return not left and not any(each.evidence.unsettled() for each in clients)
+
+    _wait_until(is_settled, SETTLE)
+    time.sleep(LATE)  # real time: a wrong redelivery would come late
+
+
+def _result(
+    client: _Client,
+    times: Sequence[tuple[float, float]],
+    began: float,
+    ended: float,
+    minutes: float,
+) -> ClientResult:
+    fleet = client.fleet
+    deaths = [each for each in fleet.deaths if not _is_denied(each)]
+    return ClientResult(
+        fleet.name,
+        client.evidence.verdict(times, began, ended),
+        [*deaths, *fleet.exits],
+        fleet.growth(),
+        fleet.log_lines() / minutes,
+    )
 
 
 def _is_denied(death: str) -> bool:
@@ -186,84 +223,57 @@ def _prepare(
     for copies in ("dead", "retry"):
         cluster.admin.create_topic(2, f"{topic}.{copies}", replication=3)
     cluster.admin.set_group_config(group, {"share.auto.offset.reset": "earliest"})
-    program = Options(
-        servers=cluster.servers,
-        topic=topic,
-        group=group,
-        client_id=name,
-        kind=options.kind,
-        retry_topic=f"{topic}.retry" if _has_retries(options) else "",
-        dead_letter=f"{topic}.dead",
-    )
-    return Fleet(name, _command(name, directory), program, directory, cleanup)
+    program = Options(servers=cluster.servers, topic=topic, group=group, client_id=name)
+    if name == CLIENTS[0]:
+        history = options.history
+        program = replace(
+            program,
+            kind=history.handler,
+            plans=history.plans,
+            retry_topic=f"{topic}.retry" if history.has_retry_topic else "",
+            dead_letter=f"{topic}.dead" if history.has_dead_letters else "",
+        )
+    command = _command(name, program.kind, directory)
+    return Fleet(name, command, program, directory, cleanup)
 
 
-def _command(name: str, directory: Path) -> list[str]:
+def _command(name: str, kind: str, directory: Path) -> list[str]:
     if name == "franz":
         return [str(build_go(FRANZ, directory / "franz-program"))]
-    return [sys.executable, "-m", f"tests.chaos.clients.{name}"]
+    module = kind if kind in PROGRAMS else name
+    return [sys.executable, "-m", f"tests.chaos.clients.{module}"]
 
 
-def _has_retries(options: RunOptions) -> bool:
-    return options.kind != "keys" and options.seed % 2 == 0
+def _processes(options: RunOptions, fleet: Fleet) -> int:
+    return 1 if fleet.options.kind == "spark" else options.processes
 
 
-def _keeps_ids(options: RunOptions) -> list[bool]:
-    return [options.keeps_ids, *(False for _ in options.peers)]
+def _new_producer(options: RunOptions, fleet: Fleet, cluster: Cluster) -> PacedProducer:
+    value = task_value if fleet.options.kind == "taskiq" else number_value
+    servers = cluster.kafka.bootstrap_servers
+    return PacedProducer(servers, fleet.options.topic, options.rate, value)
+
+
+def _new_redriver(
+    options: RunOptions,
+    fleet: Fleet,
+    cluster: Cluster,
+    cleanup: CleanupProcess,
+    directory: Path,
+) -> Redriver | None:
+    if options.history.kind != "redrive":
+        return None
+    dead, seed = fleet.options.dead_letter, options.seed
+    return Redriver(cluster.servers, dead, directory, cleanup, seed)
 
 
 def _is_joined(fleet: Fleet, options: RunOptions) -> bool:
     """Return whether every process has received records."""
     handled = {e.process for e in fleet.entries() if e.kind == "handled"}
-    return len(handled) == options.processes
+    return len(handled) >= _processes(options, fleet)
 
 
-def _unsettled(cluster: Cluster, fleet: Fleet, producer: PacedProducer) -> int:
-    return len(_ledger(cluster, fleet, producer).unsettled())
-
-
-def _ledger(cluster: Cluster, fleet: Fleet, producer: PacedProducer) -> Ledger:
-    return Ledger(
-        producer.confirmed,
-        fleet.entries(),
-        _dead_letters(cluster, fleet.options.dead_letter),
-        fleet.killed,
-        is_plain=lambda number: plan_of(number) == "succeed",
-        has_results=fleet.name == "sharecons",
-    )
-
-
-def _dead_letters(cluster: Cluster, topic: str) -> set[int]:
-    """Return the numbers in a dead-letter topic."""
-    consumer: Any = Consumer(
-        {
-            "bootstrap.servers": cluster.kafka.bootstrap_servers,
-            "group.id": "reader",
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "enable.partition.eof": False,
-        }
-    )
-    numbers = set()
-    try:
-        ends = {}
-        for partition in range(2):
-            where = TopicPartition(topic, partition)
-            ends[partition] = consumer.get_watermark_offsets(where, timeout=20)[1]
-        consumer.assign([TopicPartition(topic, p, 0) for p in ends])
-        left = sum(ends.values())
-        deadline = time.monotonic() + 20
-        while left and time.monotonic() < deadline:
-            message = consumer.poll(1.0)
-            if message is not None and not message.error():
-                numbers.add(int(message.value()))
-                left -= 1
-    finally:
-        consumer.close()
-    return numbers
-
-
-def _wait_until(condition: Any, seconds: float) -> bool:
+def _wait_until(condition: Callable[[], Any], seconds: float) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with suppress(OSError):

@@ -104,3 +104,66 @@ def test_journal_is_read_as_it_was_written(tmp_path) -> None:
     handled, failed = read_journal(path)
     assert ("handled", 7, "orders", 1, 42, 3, "", "journal-2-1") == handled[1:]
     assert ("failed", "NETWORK_EXCEPTION") == (failed.kind, failed.error)
+
+
+def test_reason_of_a_duplicate_is_the_crash_of_its_process() -> None:
+    entries = [entry(2.0, "handled", 0), entry(3.0, "handled", 0, process="other")]
+
+    verdict = verdict_of(*entries, crashed={"journal-0-0": 2.0})
+
+    assert {"process crashed": 1} == verdict.duplicates
+
+
+def test_records_of_a_deleted_topic_are_written_off() -> None:
+    times = {0: 1.0, 1: 1.0, 2: 5.0}
+    ledger = Ledger(times, [entry(2.0, "handled", 0)], deleted=[2.0, 4.0])
+
+    verdict = ledger.verdict([], 0.0, 10.0)
+
+    assert 1 == verdict.written_off
+    assert [2] == verdict.lost
+    assert {2} == ledger.unsettled()
+
+
+def test_copies_of_a_record_that_was_delivered_twice_are_explained() -> None:
+    calls = [
+        entry(1.0, "begun", 0, topic="orders", process="first"),
+        entry(2.0, "begun", 0, topic="orders", process="second"),
+        entry(3.0, "begun", 0, topic="retry", offset=7),
+        entry(3.0, "handled", 0, topic="retry", offset=7),
+        entry(3.1, "accepted", topic="retry", offset=7),
+        entry(4.0, "begun", 0, topic="retry", offset=9),
+        entry(4.0, "handled", 0, topic="retry", offset=9),
+    ]
+
+    assert {"copied twice": 1} == verdict_of(*calls).duplicates
+    assert [0] == verdict_of(*calls[1:]).unexplained
+
+
+def test_batch_of_a_query_comes_again_whole_and_in_no_other_batch() -> None:
+    batches = [
+        entry(1.0, "handled", 0, error="batch-1"),
+        entry(2.0, "handled", 0, error="batch-1"),
+        entry(2.0, "handled", 1, error="batch-1"),
+        entry(3.0, "handled", 1, error="batch-2"),
+    ]
+
+    verdict = verdict_of(*batches, confirmed=2)
+
+    assert {"batch replayed": 1} == verdict.duplicates
+    assert [1] == verdict.unexplained
+
+
+def test_results_of_a_task_are_found_by_the_position_of_its_record() -> None:
+    entries = [
+        entry(1.0, "handled", 0, topic="-"),
+        entry(1.1, "accepted", offset=42),
+        entry(2.0, "handled", 0, topic="-", process="other"),
+    ]
+
+    def unexplained(*positions: tuple[str, int, int]) -> list[int]:
+        known = {"positions": {0: positions}, "results": "some"}
+        return verdict_of(*entries, **known).unexplained
+
+    assert [0] == unexplained(("orders", 0, 42))
+    assert [] == unexplained(("orders", 0, 41))

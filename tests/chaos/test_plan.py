@@ -1,6 +1,11 @@
 """The faults of chaos runs."""
 
+from collections import Counter
+
+from tests.chaos import histories
+from tests.chaos.clients.plans import CRASHES, plan_of
 from tests.chaos.faults import Faults
+from tests.chaos.histories import CRASHING, history_of
 from tests.chaos.plan import BROKER_KINDS, KINDS, plan_faults
 
 SEEDS = range(100)
@@ -32,3 +37,33 @@ def test_one_broker_is_down_at_a_time() -> None:
     for seed in SEEDS:
         down = [f for f in plan_faults(seed, 180.0) if f.kind in BROKER_KINDS]
         assert all(a.end < b.at for a, b in zip(down, down[1:], strict=False))
+
+
+def test_seed_decides_the_kind_and_each_tenth_run_needs_spark() -> None:
+    assert history_of(7) == history_of(7)
+    assert list(histories.KINDS) == [history_of(seed).kind for seed in range(10)]
+    assert [9, 19] == [n for n in range(20) if history_of(n).kind == "spark"]
+
+
+def test_each_kind_meets_each_setting() -> None:
+    for kind in histories.KINDS:
+        all_of = [history_of(seed, kind) for seed in SEEDS]
+        assert {True, False} == {each.keeps_ids for each in all_of}
+        assert {"4.3.0", "4.4.0"} == {each.version for each in all_of}
+        assert kind == "keys" or any(each.has_retry_topic for each in all_of)
+
+
+def test_records_crash_in_each_way_of_processing_and_without_dead_letters() -> None:
+    all_of = [history_of(seed, "crash") for seed in SEEDS]
+
+    assert set(CRASHING) == {each.handler for each in all_of}
+    assert any(not each.has_dead_letters for each in all_of)
+    assert any(each.has_retry_topic for each in all_of)
+    assert all(history_of(seed, "keys").has_dead_letters for seed in SEEDS)
+
+
+def test_records_that_crash_are_rare_and_of_each_way() -> None:
+    plans = Counter(plan_of(number, "crash") for number in range(4000))
+
+    assert {2} == {plans[plan] for plan in CRASHES.values()}
+    assert {"succeed"} == {plan_of(number) for number in CRASHES}

@@ -1,7 +1,7 @@
 """The programs that consume: each a process with a journal, options as JSON.
 
-`sharecons` and `confluent` are Python modules, `franz` is a Go program. Each runs until
-SIGTERM, and then leaves its group.
+`sharecons`, `taskiq`, `spark` and `confluent` are Python modules, `franz` is a Go
+program. Each runs until SIGTERM, and then leaves its group.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,10 @@ class Options:
     Attributes:
         client_id: names all processes of a client to brokers, for quotas.
         kind: the way to consume, see `sharecons.KINDS`; the others have one.
+        plans: which plans records have, see `plans.plan_of`.
         member: a member id that is kept over restarts; None is a new one each time.
         seconds: the time of a handler.
-        retry_topic, dead_letter: the topics of workers.
+        retry_topic, dead_letter: the topics of workers, or empty.
     """
 
     servers: str
@@ -27,6 +28,7 @@ class Options:
     journal: str = ""
     client_id: str = ""
     kind: str = "loop"
+    plans: str = "usual"
     member: str | None = None
     seconds: float = 0.005
     retry_topic: str = ""

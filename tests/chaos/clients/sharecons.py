@@ -7,7 +7,8 @@ import faulthandler
 import json
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import anyio
@@ -17,8 +18,8 @@ from sharecons import (
     AcknowledgeType,
     BatchHandler,
     DeadLetter,
-    DeadLetterQueue,
     HandlerBatch,
+    OutcomeEvent,
     Record,
     Reject,
     Retry,
@@ -27,8 +28,10 @@ from sharecons import (
     ShareConsumer,
     ShareWorker,
 )
+from sharecons.worker.outcomes import DeadLettered, Rejected
 from tests.chaos.clients import Options
-from tests.chaos.clients.plans import plan_of
+from tests.chaos.clients.crashing import crash
+from tests.chaos.clients.plans import CRASHES, plan_of
 from tests.chaos.journal import Journal
 
 __all__ = ["KINDS"]
@@ -45,9 +48,15 @@ class Program:
         self._journal = Journal(options.journal)
         self._failed: set[int] = set()
 
-    def note(self, kind: str, record: Record[Any, Any]) -> None:
+    def note(self, kind: str, record: Record[Any, Any], word: str = "") -> None:
         at = record.topic, record.partition, record.offset, record.delivery_count
-        self._journal.note(kind, number_of(record), *at)
+        self._journal.note_all(kind, [(number_of(record), *at)], word)
+
+    def note_outcome(self, event: OutcomeEvent[Any, Any]) -> None:
+        """Record rejections without a call, and dead letters without a topic."""
+        is_end = isinstance(event.outcome, Rejected | DeadLettered)
+        if is_end and not self._options.dead_letter:
+            self.note("rejected", event.record)
 
     def note_results(self, results: Sequence[AcknowledgeResult]) -> None:
         """Record the results of accepts."""
@@ -81,7 +90,7 @@ class Program:
     def _acknowledge(self, record: Record[Any, Any]) -> None:
         if not record.held:
             return
-        match plan_of(number_of(record)):
+        match plan_of(number_of(record), self._options.plans):
             case "reject":
                 self.note("rejected", record)
                 record.reject()
@@ -107,6 +116,7 @@ class Program:
     # Workers.
 
     async def work(self, handler: Any, **options: Any) -> None:
+        few = RetryPolicy(max_attempts=3, initial=0.05)
         retry_topics = []
         if self._options.retry_topic:
             retry_topics = [RetryTopic(self._options.retry_topic, 2.0)]
@@ -122,35 +132,48 @@ class Program:
                 max_attempts=RESTARTS,
                 initial=0.05,
                 maximum=0.5,
-                by_exception={ValueError: RetryPolicy(max_attempts=3, initial=0.05)},
+                by_exception={ValueError: few, MemoryError: few},
             ),
             retry_topics=retry_topics,
-            dead_letter=DeadLetterQueue(self._options.dead_letter),
+            dead_letter=self._options.dead_letter or None,
+            on_outcome=self.note_outcome,
             **options,
         )
         self._journal.note("started")
         await worker.run()
 
     async def handle(self, record: Record[Any, Any]) -> None:
-        await anyio.sleep(self._options.seconds)  # real time: a handler's work
-        self._finish(record)
+        with self._called(record):
+            await anyio.sleep(self._options.seconds)  # real time: a handler's work
+            self._finish(record)
 
     def handle_in_thread(self, record: Record[Any, Any]) -> None:
-        time.sleep(self._options.seconds)  # real time: a handler's work
-        self._finish(record)
+        with self._called(record):
+            time.sleep(self._options.seconds)  # real time: a handler's work
+            self._finish(record)
 
     async def handle_all(self, batch: HandlerBatch[Any, Any]) -> None:
         await anyio.sleep(self._options.seconds)  # real time: a handler's work
         for record in batch:
             try:
-                self._finish(record)
+                with self._called(record):
+                    self._finish(record)
             except Exception as error:
                 batch.fail(record, error)
 
+    @contextmanager
+    def _called(self, record: Record[Any, Any]) -> Iterator[None]:
+        self.note("begun", record)
+        try:
+            yield
+        except BaseException:
+            self.note("raised", record)
+            raise
+
     def _finish(self, record: Record[Any, Any]) -> None:
-        """Succeed or fail as the record's number plans."""
+        """Succeed, fail or crash as the record's number plans."""
         number = number_of(record)
-        plan = plan_of(number)
+        plan = plan_of(number, self._options.plans)
         is_first = number not in self._failed
         self._failed.add(number)
         match plan:
@@ -158,6 +181,8 @@ class Program:
                 raise TimeoutError("fails once")
             case "retry" if is_first:
                 raise Retry(after=1.0)
+            case "fail until redriven" if not is_redriven(record):
+                raise ValueError("fails until it is redriven")
             case "fail":
                 raise ValueError("fails always")
             case "dead letter":
@@ -165,12 +190,19 @@ class Program:
             case "reject":
                 self.note("rejected", record)
                 raise Reject("planned")
+            case _ if plan in CRASHES.values():
+                self.note("crashes", record, plan)
+                crash(plan)
             case _:
                 self.note("handled", record)
 
 
 def number_of(record: Record[Any, Any]) -> int:
     return int(record.value)
+
+
+def is_redriven(record: Record[Any, Any]) -> bool:
+    return any(name == "sharecons.redrives" for name, _ in record.headers)
 
 
 def _word(error: object) -> str:
