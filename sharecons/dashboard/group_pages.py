@@ -129,9 +129,7 @@ def _lag_line(history: History, group_id: str, bar: OffsetBar) -> Markup:
 def _charts(history: History, group_id: str) -> list[Markup]:
     """Return a line of the lag and of the rate for each topic."""
     charts: list[Chart] = []
-    for (group, topic), series in sorted(history.topics.items()):
-        if group != group_id:
-            continue
+    for topic, series in sorted(history.topics.get(group_id, {}).items()):
         name, points = escape(topic), series.points
         times = [point.at for point in points]
         charts.append(Chart(f"lag of {name}", times, [each.lag for each in points]))

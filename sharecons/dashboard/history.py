@@ -109,10 +109,10 @@ class Series:
 
 
 class History:
-    """The series of all topics, by group and topic, and of one group's partitions."""
+    """The series of all topics, by group and topic, and of open groups' partitions."""
 
     def __init__(self) -> None:
-        self.topics: dict[tuple[str, str], Series] = {}
+        self.topics: dict[str, dict[str, Series]] = {}
         self.partitions: dict[tuple[str, TopicPartition], Series] = {}
         self._watched: frozenset[str] = frozenset()
 
@@ -139,17 +139,16 @@ class History:
                         series = Series(PARTITION_POINTS)
                         self.partitions[group_id, key] = series
                     series.add(collected.at, {key.partition: one})
+            of_group = self.topics.setdefault(group_id, {})
             for topic, partitions in by_topic.items():
-                series = self.topics.setdefault((group_id, topic), Series())
+                series = of_group.setdefault(topic, Series())
                 series.add(collected.at, partitions)
         if "groups" not in collected.error_counts:
             self._forget(collected)
 
     def _forget(self, collected: CollectedGroups) -> None:
         groups = collected.groups.keys()
-        self.topics = {
-            key: each for key, each in self.topics.items() if key[0] in groups
-        }
+        self.topics = {key: each for key, each in self.topics.items() if key in groups}
         self.partitions = {
             key: each for key, each in self.partitions.items() if key[0] in groups
         }

@@ -101,11 +101,12 @@ class TopicRow(NamedTuple):
 def topic_rows(row: GroupRow, history: History, now: float) -> list[TopicRow]:
     """Return the topics of a group, by name."""
     found: dict[str, list[PartitionState]] = {}
+    of_group = history.topics.get(row.group_id, {})
     for key, one in row.state.partitions.items():
         found.setdefault(key.topic, []).append(one)
     rows: list[TopicRow] = []
     for topic, partitions in sorted(found.items()):
-        series = history.topics.get((row.group_id, topic))
+        series = of_group.get(topic)
         rates = series.rates if series else None
         lag = _sum(one.lag for one in partitions)
         rows.append(TopicRow(topic, len(partitions), lag, rates, _age(partitions, now)))
@@ -162,9 +163,7 @@ def _sum(values: Iterator[int | None]) -> int | None:
 
 
 def _rates(group_id: str, history: History) -> Rates | None:
-    of_topics = [
-        series for (group, _), series in history.topics.items() if group == group_id
-    ]
+    of_topics = history.topics.get(group_id, {}).values()
     rates = [each.rates for each in of_topics]
     known = [each for each in rates if each is not None]
     if not known:

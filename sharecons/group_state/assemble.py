@@ -111,8 +111,17 @@ def group_state_of(
     known = {} if before is None else before.partitions
     stored: Mapping[TopicPartition, Result[StoredState]]
     stored = read.states.get(group_id, {})
+    assigned = {} if group is None else assigned_members(group)
     partitions = {
-        key: _partition_of(key, state, read, one, stored.get(key), known.get(key))
+        key: _partition_of(
+            key,
+            state,
+            read,
+            one,
+            stored.get(key),
+            known.get(key),
+            members=assigned.get(key, ()),
+        )
         for key, one in listed.value.items()
     }
     return replace(state, partitions=partitions)
@@ -125,6 +134,8 @@ def _partition_of(
     listed: Result[GroupOffset],
     stored: Result[StoredState] | None,
     before: PartitionState | None,
+    *,
+    members: tuple[str, ...],
 ) -> PartitionState:
     if listed.error is not None:
         return PartitionState(
@@ -144,7 +155,7 @@ def _partition_of(
         log_start_offset=log_start,
         end_offset=end,
         stable_offset=stable,
-        members=() if group.group is None else assigned_members(group.group, key),
+        members=members,
         last_written=None if state is None else state.last_written,
         at=group.at,
         unread={

@@ -82,9 +82,13 @@ def first_offset_of(
     return log_start_offset if facts.offset_reset == "earliest" else earlier
 
 
-def assigned_members(group: ShareGroup, key: TopicPartition) -> tuple[str, ...]:
-    """Return the ids of the members that have the partition assigned."""
-    return tuple(m.member_id for m in group.members if key in m.assignment)
+def assigned_members(group: ShareGroup) -> Mapping[TopicPartition, tuple[str, ...]]:
+    """Return the ids of the members that have each partition assigned."""
+    members: dict[TopicPartition, list[str]] = {}
+    for each in group.members:
+        for key in each.assignment:
+            members.setdefault(key, []).append(each.member_id)
+    return {key: tuple(ids) for key, ids in members.items()}
 
 
 def subscribers_of(group: ShareGroup) -> Mapping[str, int]:

@@ -29,6 +29,13 @@ def test_results_are_separated_into_values_and_errors():
         results.check()
 
 
+def test_values_and_errors_are_made_once_for_loops_over_keys():
+    results = Results({"a": Result(1), "b": Result(error=Error("no"))})
+
+    assert results.found is results.found
+    assert results.errors is results.errors
+
+
 def test_check_returns_results_without_errors():
     results = Results({"a": Result(1)})
 

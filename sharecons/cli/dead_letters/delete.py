@@ -30,7 +30,7 @@ COLUMNS: Final = (
 async def delete(admin: ShareGroupAdmin, options: argparse.Namespace) -> ExitCode:
     letters = DeadLetters.from_admin(admin, options.topic)
     planned = await letters.plan_delete(_offsets(options.before))
-    errors: dict[int, Error] = {}
+    errors: Mapping[int, Error] = {}
     if not options.not_redriven and (error := _rejection(planned)) is not None:
         if options.execute:
             raise error

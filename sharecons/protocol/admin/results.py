@@ -5,6 +5,7 @@ Rule 2: nothing here depends on the kind of request.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Generic, TypeVar, cast, final
 
 from sharecons.errors import Error, fresh
@@ -59,10 +60,8 @@ class Results(Mapping[K, Result[V]]):
     """The result of each key of a request, in the order of the request.
 
     `results[key].value` returns a value or raises its error. `found` has only the
-    values, `errors` only the errors.
+    values, `errors` only the errors; both are made once, as loops over keys read them.
     """
-
-    __slots__ = ("_results",)
 
     def __init__(self, results: Mapping[K, Result[V]]) -> None:
         self._results = dict(results)
@@ -76,13 +75,13 @@ class Results(Mapping[K, Result[V]]):
     def __len__(self) -> int:
         return len(self._results)
 
-    @property
-    def found(self) -> dict[K, V]:
+    @cached_property
+    def found(self) -> Mapping[K, V]:
         """The values, by key."""
         return {key: one.value for key, one in self.items() if one.error is None}
 
-    @property
-    def errors(self) -> dict[K, Error]:
+    @cached_property
+    def errors(self) -> Mapping[K, Error]:
         """The errors, by key."""
         return {key: one.error for key, one in self.items() if one.error is not None}
 
