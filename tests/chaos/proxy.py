@@ -7,9 +7,12 @@ from typing import Final, Literal
 
 from sharecons.testing.kafka.ports import HOST
 
-__all__ = ["Mode", "Proxies"]
+__all__ = ["Mode", "OnBytes", "Proxies"]
 
 Mode = Literal["open", "stall", "throttle", "delay", "drop responses"]
+
+OnBytes = Callable[[bytes, bool], None]
+"""Is called with bytes of a connection, and whether they are of a response."""
 
 BLOCK: Final = 65_536
 THROTTLED: Final = 8_192
@@ -27,9 +30,17 @@ class Proxies:
     Args:
         ports: of each proxy.
         targets: the broker's port behind each proxy.
+        watch: is called for each connection, and returns a function that receives its
+            bytes.
     """
 
-    def __init__(self, ports: dict[int, int], targets: dict[int, int]) -> None:
+    def __init__(
+        self,
+        ports: dict[int, int],
+        targets: dict[int, int],
+        watch: Callable[[], OnBytes] = lambda: lambda data, is_response: None,
+    ) -> None:
+        self._watch = watch
         self._ports = ports
         self._targets = targets
         self._modes: dict[int, Mode] = dict.fromkeys(ports, "open")
@@ -91,11 +102,14 @@ class Proxies:
             except OSError:
                 writer.transport.abort()
                 return
-            pair = {writer, behind[1]}
+            pair, on_bytes = {writer, behind[1]}, self._watch()
             self._writers[node_id] |= pair
             pumps = [
-                asyncio.create_task(self._pump(node_id, reader, behind[1], False)),
-                asyncio.create_task(self._pump(node_id, behind[0], writer, True)),
+                asyncio.create_task(self._pump(node_id, *each))
+                for each in (
+                    (reader, behind[1], on_bytes, False),
+                    (behind[0], writer, on_bytes, True),
+                )
             ]
             try:
                 await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
@@ -113,10 +127,12 @@ class Proxies:
         node_id: int,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
+        on_bytes: OnBytes,
         is_response: bool,
     ) -> None:
         try:
             while data := await reader.read(BLOCK):
+                on_bytes(data, is_response)
                 if await self._passes(node_id, len(data), is_response):
                     writer.write(data)
                     await writer.drain()

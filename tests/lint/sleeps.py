@@ -8,8 +8,8 @@ Its line, or the line before, has to say why:
 
     await anyio.sleep(0.5)  # real time: the broker sends nothing, which takes 0.5 s
 
-Benchmarks (tests/bench) and runs with faults (tests/chaos) wait in real time by their
-nature and are not counted.
+Benchmarks (tests/bench, tests/limits) and runs with faults (tests/chaos) wait in real
+time by their nature and are not counted.
 """
 
 import ast
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 MAXIMUM: Final = 60
+EXEMPT: Final = ("bench", "chaos", "limits")
 REASON: Final = "# real time: "
 VIRTUAL: Final = ("virtual_time", "virtual_clock", "VIRTUAL_CLOCK")
 OF_ALL: Final = "def anyio_backend(virtual_clock"
@@ -62,7 +63,7 @@ def main(arguments: list[str]) -> int:
     found = [
         (path.relative_to(ROOT), line, reason)
         for path in sorted(tests.rglob("*.py"))
-        if not {tests / "bench", tests / "chaos"} & set(path.parents)
+        if not {tests / each for each in EXEMPT} & set(path.parents)
         for line, reason in sleeps(path)
     ]
     for path, line, reason in found:
