@@ -4,7 +4,6 @@ import argparse
 import logging
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +13,7 @@ from sharecons.testing.kafka.cleanup import CleanupProcess
 from tests.bench.program import configure_logging, interrupt_on_signals
 from tests.limits.figures import Figure
 from tests.limits.large_group import run_large_group
-from tests.limits.report import document, faults, save, table
+from tests.limits.report import document, faults, read, save, table
 from tests.limits.run import run_scene
 from tests.limits.scenes import AXES, scenes
 
@@ -28,11 +27,12 @@ def main() -> int:
     configure_logging()
     interrupt_on_signals()
     options.output.mkdir(parents=True, exist_ok=True)
-    results: dict[str, dict[int, list[Figure]]] = defaultdict(dict)
+    file = options.output / "results.json"
+    results = read(file) if file.exists() else {}
     with closing(CleanupProcess()) as cleanup:
         for axis, size, figures in _measured(options, cleanup):
-            results[axis][size] = figures
-            save(results, options.output / "results.json")
+            results.setdefault(axis, {})[size] = figures
+            save(results, file)
             tables = "\n".join(document(results))
             (options.output / "limits.md").write_text(f"{tables}\n")
             log.info("%s", "\n".join(["", *table(axis, results[axis])]))
@@ -82,7 +82,8 @@ def _arguments() -> argparse.Namespace:
         "--output",
         type=Path,
         default=Path(tempfile.gettempdir()) / "sharecons-limits",
-        help="directory of results.json and limits.md (default: %(default)s)",
+        help="directory of results.json, to which a run adds, and limits.md (default: "
+        "%(default)s)",
     )
     return parser.parse_args()
 

@@ -23,8 +23,10 @@ __all__ = ["DEAD_LETTERS", "Tools"]
 DEAD_LETTERS: Final = "letters"
 COMMAND_TIMEOUT: Final = 300.0
 
-COLLECTED: Final = 6.0
-"""Seconds in which collections are measured."""
+COLLECTIONS: Final = 2
+"""Collections that are measured."""
+
+STEP: Final = 0.005
 
 INTERVAL: Final = 2.0
 """Seconds between two of them."""
@@ -114,19 +116,27 @@ class Tools:
         yield Figure(name, "s", result["seconds"])
 
     def _collections(self, server: str) -> Iterator[Figure]:
-        """Yield the figures of one collection, of which each lists the groups once."""
+        """Yield the figures of one collection, which ends as the next one begins."""
         with self._serving(server, INTERVAL) as (process, address):
             for page in SERVED:
                 if page.server == server:
                     _load_until(address + page.path, page.has)
+            self._wait_for_collection()
             before, cpu = self._traffic.copy(), _cpu(process)
-            time.sleep(COLLECTED)
+            for _ in range(COLLECTIONS):
+                self._wait_for_collection()
             passed, used = self._traffic.since(before), _cpu(process) - cpu
-        count = max(1, passed.requests["ListGroups"])
+        count = COLLECTIONS
         name = f"{server}, a collection"
         yield Figure(name, "requests", passed.total / count)
         yield Figure(name, "kB", passed.kilobytes / count)
         yield Figure(name, "CPU ms", used * 1000 / count)
+
+    def _wait_for_collection(self) -> None:
+        """Wait until the next collection begins: it lists the groups."""
+        begun = self._traffic.requests["ListGroups"]
+        while self._traffic.requests["ListGroups"] == begun:
+            time.sleep(STEP)
 
     def _pages(self, server: str) -> Iterator[Figure]:
         with self._serving(server, RARELY) as (process, address):
