@@ -8,6 +8,7 @@ results. The modules:
   (partitions that do not exist);
 - states: `state` (from the coordinator), `state_records` (from its log), `read_log`,
   `state_replay` (how records combine; no I/O);
+- requests: `client_executor` (which broker gets which);
 - configs: `configs`, `config_validation` (no I/O);
 - the cluster and its topics: `cluster`, `topics`, `topic_methods` (of the client),
   `new_topics` (no I/O).

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from sharecons._record import TopicPartition
+from sharecons.admin.client_executor import ClientExecutor
 from sharecons.admin.missing import missing_partitions, missing_topics
 from sharecons.config.validation import INT64_MAX, check_count, check_string
 from sharecons.errors import ConfigurationError, ConnectionFailedError, Error
-from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.log_offsets import list_offsets
 from sharecons.protocol.admin.broker_errors import check_altered
 from sharecons.protocol.admin.fanout import merge_replies, part_results
@@ -95,7 +95,7 @@ def _check_timestamp(topic: str, partition: int, spec: OffsetSpec) -> None:
 
 
 async def alter_share_group_offsets(
-    executor: AdminExecutor, group_id: str, offsets: NewOffsets
+    executor: ClientExecutor, group_id: str, offsets: NewOffsets
 ) -> Results[TopicPartition, int]:
     missing = await missing_partitions(executor, offsets, ALTER_ACTION)
     existing = {key: spec for key, spec in offsets.items() if key not in missing}
@@ -109,7 +109,7 @@ async def alter_share_group_offsets(
 
 
 async def delete_share_group_offsets(
-    executor: AdminExecutor, group_id: str, topics: tuple[str, ...]
+    executor: ClientExecutor, group_id: str, topics: tuple[str, ...]
 ) -> Results[str, None]:
     missing = await missing_topics(executor, topics, DELETE_ACTION)
     existing = tuple(topic for topic in topics if topic not in missing)
@@ -118,7 +118,7 @@ async def delete_share_group_offsets(
 
 
 async def _send_alter(
-    executor: AdminExecutor, group_id: str, offsets: Mapping[TopicPartition, int]
+    executor: ClientExecutor, group_id: str, offsets: Mapping[TopicPartition, int]
 ) -> Results[TopicPartition, None]:
     if not offsets:
         return Results({})
@@ -145,7 +145,7 @@ async def _send_alter(
 
 
 async def _send_delete(
-    executor: AdminExecutor, group_id: str, topics: tuple[str, ...]
+    executor: ClientExecutor, group_id: str, topics: tuple[str, ...]
 ) -> Results[str, None]:
     if not topics:
         return Results({})
@@ -194,7 +194,7 @@ def _with_missing(
 
 
 async def _resolve(
-    executor: AdminExecutor, offsets: NewOffsets
+    executor: ClientExecutor, offsets: NewOffsets
 ) -> Results[TopicPartition, int]:
     specs = {key: spec for key, spec in offsets.items() if isinstance(spec, OffsetSpec)}
     looked_up = await list_offsets(executor, specs, False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sharecons.net.admin_executor import AdminExecutor
+from sharecons.admin.client_executor import ClientExecutor
 from sharecons.protocol.admin.broker_errors import broker_error
 from sharecons.protocol.admin.models import (
     ClusterDescription,
@@ -23,7 +23,7 @@ __all__ = ["describe_broker_configs", "describe_cluster", "describe_features"]
 
 
 async def describe_cluster(
-    executor: AdminExecutor, authorized_operations: bool
+    executor: ClientExecutor, authorized_operations: bool
 ) -> ClusterDescription:
     request = DescribeCluster(authorized_operations=authorized_operations)
     reply: Reply[ClusterDescription] = await executor.send_to_any(request)
@@ -32,7 +32,7 @@ async def describe_cluster(
     return reply.value
 
 
-async def describe_features(executor: AdminExecutor, node_id: int | None) -> Features:
+async def describe_features(executor: ClientExecutor, node_id: int | None) -> Features:
     async def send(broker_id: int) -> Reply[Features]:
         reply: Reply[Features] = await executor.send(broker_id, DescribeFeatures())
         return reply
@@ -46,7 +46,7 @@ async def describe_features(executor: AdminExecutor, node_id: int | None) -> Fea
 
 
 async def describe_broker_configs(
-    executor: AdminExecutor, names: tuple[str, ...], node_id: int | None
+    executor: ClientExecutor, names: tuple[str, ...], node_id: int | None
 ) -> Mapping[str, ConfigEntry]:
     if node_id is None:
         node_id = await _any_node(executor)
@@ -64,7 +64,7 @@ async def describe_broker_configs(
     return results[node_id].value
 
 
-async def _any_node(executor: AdminExecutor) -> int:
+async def _any_node(executor: ClientExecutor) -> int:
     response = await executor.brokers.request_topics((), executor.deadline)
     return min(response.brokers)
 

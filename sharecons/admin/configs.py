@@ -5,6 +5,7 @@ from typing import Final
 
 import anyio
 
+from sharecons.admin.client_executor import ClientExecutor
 from sharecons.admin.cluster import describe_broker_configs
 from sharecons.admin.config_validation import (
     DEAD_LETTER_PREFIX,
@@ -14,7 +15,6 @@ from sharecons.admin.config_validation import (
     read_bounds,
 )
 from sharecons.errors import Error
-from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.topics import describe_configs
 from sharecons.protocol.admin.broker_errors import broker_error
 from sharecons.protocol.admin.fanout import RETRIABLE
@@ -40,7 +40,7 @@ MAX_APPLY_TIME: Final = 5.0
 
 
 async def alter_group_configs(
-    executor: AdminExecutor, group_id: str, changes: ConfigChanges, validate_only: bool
+    executor: ClientExecutor, group_id: str, changes: ConfigChanges, validate_only: bool
 ) -> Result[None]:
     current = (await describe_configs(executor, ResourceKind.GROUP, (group_id,)))[
         group_id
@@ -64,7 +64,7 @@ async def alter_group_configs(
     return Result(None)
 
 
-async def _broker_values(executor: AdminExecutor) -> Mapping[str, str | None]:
+async def _broker_values(executor: ClientExecutor) -> Mapping[str, str | None]:
     """Return the brokers' configs that limit group configs; if not readable, none.
 
     Brokers check the bounds as well.
@@ -82,7 +82,7 @@ def _values(entries: Entries) -> dict[str, str | None]:
 
 
 async def _send_until_done(
-    executor: AdminExecutor, request: AlterConfigs
+    executor: ClientExecutor, request: AlterConfigs
 ) -> Reply[None]:
     backoff = Backoff()
     while True:
@@ -94,7 +94,7 @@ async def _send_until_done(
 
 
 async def _wait_until_applied(
-    executor: AdminExecutor, group_id: str, values: Mapping[str, str | None]
+    executor: ClientExecutor, group_id: str, values: Mapping[str, str | None]
 ) -> None:
     """Wait until the group's coordinator reports the new values.
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 
 from sharecons._record import TopicPartition
+from sharecons.admin.client_executor import ClientExecutor
 from sharecons.admin.missing import missing_partitions
 from sharecons.admin.offsets import list_offsets_of
-from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.fanout import merge_replies, part_results
 from sharecons.protocol.admin.models import CommittedOffset
 from sharecons.protocol.admin.requests import (
@@ -22,7 +22,7 @@ Committed = Results[TopicPartition, CommittedOffset | None]
 
 
 async def list_consumer_group_offsets(
-    executor: AdminExecutor,
+    executor: ClientExecutor,
     group_ids: Iterable[str],
     partitions: tuple[TopicPartition, ...] | None,
 ) -> Results[str, Committed]:
@@ -32,7 +32,7 @@ async def list_consumer_group_offsets(
 
 
 async def alter_consumer_group_offsets(
-    executor: AdminExecutor,
+    executor: ClientExecutor,
     group_id: str,
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> Results[TopicPartition, None]:
@@ -49,7 +49,7 @@ async def alter_consumer_group_offsets(
 
 
 async def _send_commit(
-    executor: AdminExecutor,
+    executor: ClientExecutor,
     group_id: str,
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> Results[TopicPartition, None]:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from sharecons.admin.client_executor import ClientExecutor
 from sharecons.errors import Error, UnsupportedVersionError
-from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.admin.models import (
     UNKNOWN_BROKER,
@@ -36,7 +36,7 @@ G = TypeVar("G", ShareGroup, ConsumerGroup)
 
 
 async def list_groups(
-    executor: AdminExecutor, states: Collection[str], types: Collection[str]
+    executor: ClientExecutor, states: Collection[str], types: Collection[str]
 ) -> GroupListing:
     request = ListGroups(states=tuple(states), types=tuple(types))
 
@@ -51,7 +51,7 @@ async def list_groups(
 
 
 async def describe_share_groups(
-    executor: AdminExecutor,
+    executor: ClientExecutor,
     group_ids: Iterable[str],
     authorized_operations: bool = False,
     action: str = "describe share",
@@ -62,7 +62,7 @@ async def describe_share_groups(
 
 
 async def describe_consumer_groups(
-    executor: AdminExecutor, group_ids: Iterable[str], authorized_operations: bool
+    executor: ClientExecutor, group_ids: Iterable[str], authorized_operations: bool
 ) -> Results[str, ConsumerGroup]:
     """Describe groups of KIP-848 first, then the remaining ones as classic groups."""
     wanted, action = tuple(group_ids), "describe consumer"
@@ -84,7 +84,7 @@ def _may_be_classic(error: Error) -> bool:
 
 
 async def _describe(
-    executor: AdminExecutor,
+    executor: ClientExecutor,
     group_ids: Iterable[str],
     request: Callable[..., object],
     authorized_operations: bool,
@@ -106,7 +106,7 @@ async def _describe(
 
 
 async def delete_share_groups(
-    executor: AdminExecutor, group_ids: Iterable[str]
+    executor: ClientExecutor, group_ids: Iterable[str]
 ) -> Results[str, None]:
     """Delete the share groups among these; DeleteGroups would delete any type."""
     action = "delete share"

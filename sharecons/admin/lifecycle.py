@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from sharecons.admin.client_executor import ClientExecutor
 from sharecons.config import validation
 from sharecons.config.security import Security
 from sharecons.errors import ClosedError
-from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.event_loop import LoopGuard
@@ -89,6 +89,6 @@ class AdminLifecycle:
             self._loop_guard = LoopGuard("admin")
         self._loop_guard.check()
 
-    def _executor(self) -> AdminExecutor:
+    def _executor(self) -> ClientExecutor:
         self._check_open()
-        return AdminExecutor(self._brokers, Deadline(self._timeout))
+        return ClientExecutor(self._brokers, Deadline(self._timeout))

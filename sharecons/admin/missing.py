@@ -8,8 +8,8 @@ its UNKNOWN_TOPIC_OR_PARTITION is ignored if other brokers know the topic.
 from collections.abc import Iterable
 
 from sharecons._record import TopicPartition
+from sharecons.admin.client_executor import ClientExecutor
 from sharecons.errors import Error
-from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.broker_errors import broker_error
 from sharecons.protocol.admin.fanout import find_partition
 from sharecons.protocol.codes import Code
@@ -18,7 +18,7 @@ __all__ = ["missing_partitions", "missing_topics"]
 
 
 async def missing_partitions(
-    executor: AdminExecutor, partitions: Iterable[TopicPartition], action: str
+    executor: ClientExecutor, partitions: Iterable[TopicPartition], action: str
 ) -> dict[TopicPartition, Error]:
     """Return the unknown ones, each with its error."""
     keys = tuple(partitions)
@@ -35,7 +35,7 @@ async def missing_partitions(
 
 
 async def missing_topics(
-    executor: AdminExecutor, names: Iterable[str], action: str
+    executor: ClientExecutor, names: Iterable[str], action: str
 ) -> dict[str, Error]:
     """Return the unknown ones, each with its error."""
     wanted = tuple(names)

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from sharecons._record import TopicPartition
+from sharecons.admin.client_executor import ClientExecutor
 from sharecons.admin.groups import describe_share_groups
 from sharecons.admin.missing import missing_partitions
-from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.log_offsets import list_offsets
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.admin.fanout import merge_replies, results_of
@@ -30,7 +30,7 @@ ACTION: Final = "list the offset of"
 
 
 async def list_share_group_offsets(
-    executor: AdminExecutor,
+    executor: ClientExecutor,
     group_ids: Iterable[str],
     partitions: tuple[TopicPartition, ...] | None,
 ) -> Results[str, GroupOffsets]:
@@ -55,7 +55,7 @@ async def list_share_group_offsets(
 
 
 async def list_offsets_of(
-    executor: AdminExecutor,
+    executor: ClientExecutor,
     group_ids: Iterable[str],
     partitions: tuple[TopicPartition, ...] | None,
     request: Callable[..., object],
@@ -95,7 +95,7 @@ async def list_offsets_of(
 
 
 async def _mark_unknown_groups(
-    executor: AdminExecutor, listed: Mapping[str, Result[GroupOffsets]]
+    executor: ClientExecutor, listed: Mapping[str, Result[GroupOffsets]]
 ) -> dict[str, Result[GroupOffsets]]:
     """Set the errors of unknown groups; brokers return neither offsets nor errors."""
     empty = [
@@ -119,7 +119,7 @@ def _has_no_offset(offset: Result[GroupOffset]) -> bool:
 
 
 async def _add_lag(
-    executor: AdminExecutor, listed: Mapping[str, Result[GroupOffsets]]
+    executor: ClientExecutor, listed: Mapping[str, Result[GroupOffsets]]
 ) -> Results[str, GroupOffsets]:
     """Compute lags that the broker does not return (Kafka 4.1).
 

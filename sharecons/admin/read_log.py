@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sharecons._record import DETACHED, Record, TopicPartition
-from sharecons.net.admin_executor import AdminExecutor
+from sharecons.admin.client_executor import ClientExecutor
 from sharecons.protocol.admin.fanout import results_of
 from sharecons.protocol.admin.requests import Reply
 from sharecons.protocol.admin.results import Result, Results
@@ -30,7 +30,7 @@ MAX_BYTES: Final = 8 << 20
 
 
 async def read_log(
-    executor: AdminExecutor,
+    executor: ClientExecutor,
     offsets: Mapping[TopicPartition, int],
     max_bytes: int,
     read_committed: bool = False,
@@ -70,7 +70,7 @@ async def read_log(
 
 
 async def _share_partitions(
-    executor: AdminExecutor, offsets: Mapping[TopicPartition, int]
+    executor: ClientExecutor, offsets: Mapping[TopicPartition, int]
 ) -> Results[TopicPartition, SharePartition]:
     names = {key.topic for key in offsets}
     response = await executor.brokers.request_topics(names, executor.deadline)

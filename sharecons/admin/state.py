@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeVar
 
 from sharecons._record import TopicPartition
+from sharecons.admin.client_executor import ClientExecutor, GroupPartition
 from sharecons.admin.offsets import list_share_group_offsets
-from sharecons.net.admin_executor import AdminExecutor, GroupPartition
 from sharecons.protocol.admin.broker_errors import broker_error
 from sharecons.protocol.admin.fanout import find_partition
 from sharecons.protocol.admin.models import SharePartitionState, StateSummary, Topic
@@ -26,7 +26,7 @@ ACTION: Final = "read the state of"
 
 
 async def read_states(
-    executor: AdminExecutor, groups: Mapping[str, Partitions | None]
+    executor: ClientExecutor, groups: Mapping[str, Partitions | None]
 ) -> Mapping[str, Results[TopicPartition, SharePartitionState]]:
     """Read states with the leader epochs that their coordinators already have.
 
@@ -37,16 +37,16 @@ async def read_states(
 
 
 async def read_state_summary(
-    executor: AdminExecutor, group_id: str, partitions: Partitions | None
+    executor: ClientExecutor, group_id: str, partitions: Partitions | None
 ) -> Results[TopicPartition, StateSummary]:
     return (await _read(executor, {group_id: partitions}, _summaries))[group_id]
 
 
 async def _read(
-    executor: AdminExecutor,
+    executor: ClientExecutor,
     groups: Mapping[str, Partitions | None],
     send: Callable[
-        [AdminExecutor, int, str, tuple[SharePartition, ...]],
+        [ClientExecutor, int, str, tuple[SharePartition, ...]],
         Awaitable[Mapping[SharePartition, Reply[V]]],
     ],
 ) -> Mapping[str, Results[TopicPartition, V]]:
@@ -79,7 +79,7 @@ async def _read(
 
 
 async def _summaries(
-    executor: AdminExecutor,
+    executor: ClientExecutor,
     node_id: int,
     group_id: str,
     wanted: tuple[SharePartition, ...],
@@ -90,7 +90,7 @@ async def _summaries(
 
 
 async def _states(
-    executor: AdminExecutor,
+    executor: ClientExecutor,
     node_id: int,
     group_id: str,
     wanted: tuple[SharePartition, ...],
@@ -131,7 +131,7 @@ def _reply_without_state(reply: Reply[StateSummary]) -> Reply[SharePartitionStat
 
 
 async def find_share_partitions(
-    executor: AdminExecutor, groups: Mapping[str, Partitions | None]
+    executor: ClientExecutor, groups: Mapping[str, Partitions | None]
 ) -> Mapping[str, Results[TopicPartition, SharePartition]]:
     """Look up the topic ids of partitions; None means all that a group has."""
     every = [group_id for group_id, wanted in groups.items() if wanted is None]

@@ -9,6 +9,7 @@ from typing import Final
 import anyio
 
 from sharecons._record import Record, TopicPartition
+from sharecons.admin.client_executor import ClientExecutor
 from sharecons.admin.read_log import read_log
 from sharecons.admin.state import find_share_partitions
 from sharecons.admin.state_replay import (
@@ -17,7 +18,6 @@ from sharecons.admin.state_replay import (
     state_partition_of,
 )
 from sharecons.errors import Error, RequestTimedOutError
-from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.log_offsets import list_offsets
 from sharecons.protocol.admin.models import OffsetSpec
 from sharecons.protocol.admin.requests import coordinator_key
@@ -38,7 +38,7 @@ MAX_BYTES: Final = 1 << 20
 
 
 async def read_state_records(
-    executor: AdminExecutor,
+    executor: ClientExecutor,
     group_id: str,
     partitions: tuple[TopicPartition, ...] | None,
 ) -> Results[TopicPartition, RecordedState | None]:
@@ -64,7 +64,7 @@ async def read_state_records(
 
 
 async def _state_partitions(
-    executor: AdminExecutor,
+    executor: ClientExecutor,
     group_id: str,
     share_partitions: Mapping[TopicPartition, SharePartition],
 ) -> dict[TopicPartition, TopicPartition]:
@@ -84,7 +84,7 @@ async def _state_partitions(
 
 
 async def _replay(
-    executor: AdminExecutor,
+    executor: ClientExecutor,
     group_id: str,
     wanted: Iterable[TopicPartition],
     states: StateReplay,
@@ -136,7 +136,7 @@ def _apply(states: StateReplay, group_id: str, record: Record) -> None:
     states.apply(key, value, record.timestamp)
 
 
-def _timeout_error(executor: AdminExecutor) -> Error:
+def _timeout_error(executor: ClientExecutor) -> Error:
     return RequestTimedOutError(
         f"{SHARE_GROUP_STATE} was not read to its end within "
         f"{executor.deadline.timeout:g} s; increase the timeout"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from sharecons._record import TopicPartition
-from sharecons.net.admin_executor import AdminExecutor
+from sharecons.admin.client_executor import ClientExecutor
 from sharecons.protocol.admin.models import CreatedTopic, NewTopic
 from sharecons.protocol.admin.requests import (
     CreateTopics,
@@ -17,7 +17,7 @@ __all__ = ["create_topics", "delete_records", "delete_topics"]
 
 
 async def create_topics(
-    executor: AdminExecutor, topics: Mapping[str, NewTopic], validate_only: bool
+    executor: ClientExecutor, topics: Mapping[str, NewTopic], validate_only: bool
 ) -> Results[str, CreatedTopic]:
     async def send(names: tuple[str, ...]) -> Mapping[str, Reply[CreatedTopic]]:
         request = CreateTopics(
@@ -34,7 +34,7 @@ async def create_topics(
 
 
 async def delete_topics(
-    executor: AdminExecutor, names: tuple[str, ...]
+    executor: ClientExecutor, names: tuple[str, ...]
 ) -> Results[str, None]:
     async def send(names: tuple[str, ...]) -> Mapping[str, Reply[None]]:
         request = DeleteTopics(names, _broker_timeout(executor))
@@ -44,13 +44,13 @@ async def delete_topics(
     return await executor.of_topics(names, "delete", send)
 
 
-def _broker_timeout(executor: AdminExecutor) -> float:
+def _broker_timeout(executor: ClientExecutor) -> float:
     """Return how long a broker takes at most: until the client stops waiting for it."""
     return executor.deadline.attempt_timeout / 2
 
 
 async def delete_records(
-    executor: AdminExecutor, offsets: Mapping[TopicPartition, int]
+    executor: ClientExecutor, offsets: Mapping[TopicPartition, int]
 ) -> Results[TopicPartition, int]:
     async def send(
         node_id: int, keys: tuple[TopicPartition, ...]
