@@ -56,9 +56,10 @@ class Tokens:
 
 
 class Listener:
-    """The responses of a listener that accepts the token GOOD."""
+    """The responses of a listener that accepts one token."""
 
-    def __init__(self):
+    def __init__(self, token=GOOD):
+        self._token = token
         self.accepted = 0
 
     async def send(self, request):
@@ -66,7 +67,7 @@ class Listener:
         if isinstance(request, SaslHandshake):
             return SaslHandshakeResponse(error=Code.NONE, mechanisms=(OAUTHBEARER,))
         assert isinstance(request, SaslAuthenticate)
-        accepted = f"Bearer {GOOD}\x01".encode() in request.payload
+        accepted = f"Bearer {self._token}\x01".encode() in request.payload
         self.accepted += accepted
         return SaslAuthenticateResponse(
             error=Code.NONE if accepted else Code.SASL_AUTHENTICATION_FAILED,
@@ -227,6 +228,20 @@ async def test_expired_token_is_sent_if_there_is_no_session():
     """The clocks can differ, and only the broker's decides."""
     with pytest.raises(AuthenticationError, match="invalid token"):
         await connect(new_sessions(Tokens(EXPIRED)), Listener())
+
+
+@pytest.mark.parametrize("jump", [86_400.0, -86_400.0])
+async def test_token_is_valid_at_renewal_although_the_clock_was_set(jump, monkeypatch):
+    token = unsecured({"sub": "me"}, lifetime=600)()
+    listener = Listener(token)
+    session = await connect(new_sessions(Tokens(token)), listener)
+    await anyio.sleep(0.9 * LIFETIME)
+    now = time.time()
+
+    monkeypatch.setattr(time, "time", lambda: now + jump)
+    await session.authenticate(listener.send)
+
+    assert 2 == listener.accepted
 
 
 async def test_cancelled_token_function_is_no_failure(caplog):

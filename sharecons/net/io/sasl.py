@@ -44,7 +44,12 @@ class SaslSessions:
         self.credentials = credentials
         self.grace = grace
         self._last_until = -FOREVER  # the end of the last session, once there is one
+        self._clock_offset = time.time() - time.monotonic()
         self._problems: ProblemLog | None = None
+
+    def wall_clock(self) -> float:
+        """Return seconds since the epoch; a clock that is set ahead changes nothing."""
+        return min(time.time(), time.monotonic() + self._clock_offset)
 
     def on_success(self, ends_at: float, now: float, *, broker: str) -> None:
         """End the problem of the credentials; record when their session ends."""
@@ -119,8 +124,9 @@ class SaslSession:
         expiry = expiry_of(token)
         lasts = self._clock() < self._renewal.ends_at
         # A broker that rejects a token ends the connection, and with it all locks.
-        if lasts and expiry is not None and expiry <= time.time():
-            seconds = time.time() - expiry
+        now = self._sessions.wall_clock()
+        if lasts and expiry is not None and expiry <= now:
+            seconds = now - expiry
             raise AuthenticationError(
                 f"broker {self._broker}: the token function in `security` returned a "
                 f"token that expired {seconds:.0f} s ago; it must return a valid one"
