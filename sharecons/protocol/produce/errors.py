@@ -1,6 +1,6 @@
 """The errors of records that are not confirmed; each says whether it can be written."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sharecons._record import TopicPartition
@@ -30,13 +30,18 @@ UNAUTHORIZED: Final = (
     Code.CLUSTER_AUTHORIZATION_FAILED,
 )
 
+_ADVICE: Final[Mapping[int, str]] = {
+    Code.INVALID_TIMESTAMP: "; correct this host's clock or the record's timestamp, or "
+    "set message.timestamp.type=LogAppendTime of the topic"
+}
 _TOO_LARGE: Final = (Code.MESSAGE_TOO_LARGE, Code.RECORD_LIST_TOO_LARGE)
 
 
 def append_error(where: TopicPartition, result: AppendResult) -> BrokerError:
     """Return the error of a batch that a leader has not appended."""
     return _broker_error(
-        f"{where.topic}-{where.partition} did not take a batch: {_reason(result)}",
+        f"{where.topic}-{where.partition} did not take a batch: {_reason(result)}"
+        f"{_ADVICE.get(result.error, '')}",
         result.error,
     )
 
