@@ -5,9 +5,12 @@ Security.sasl("SCRAM-SHA-512", "alice", password, tls=Security.tls(ca_file="ca.p
 load_security("client.properties")          # from a Kafka properties file
 """
 
+import os
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike, fspath
 from typing import Final, Literal
 
@@ -20,7 +23,7 @@ from sharecons.protocol.sasl.credentials import (
     TokenSource,
 )
 
-__all__ = ["Security"]
+__all__ = ["Security", "TlsFiles"]
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Path = str | PathLike[str]
@@ -42,10 +45,13 @@ class Security:
     Attributes:
         ssl_context: the context for TLS; None for plain TCP.
         credentials: the credentials for SASL; None for no SASL.
+        tls_files: the files of the context, which are loaded again for a new connection
+            if they have changed; None if it has none.
     """
 
     ssl_context: ssl.SSLContext | None = None
     credentials: Credentials | None = None
+    tls_files: "TlsFiles | None" = None
 
     def __post_init__(self) -> None:
         # The messages contain no value: it can be a secret.
@@ -78,7 +84,8 @@ class Security:
         Args:
             context: a complete context, instead of all other arguments.
             ca_file: the trusted certificates (PEM); by default the system's
-                certificates.
+                certificates. This file, `cert_file` and `key_file` are read again for a
+                new connection if they have changed.
             cert_file: the client's certificate (PEM) with its intermediate
                 certificates, if brokers require one.
             key_file: the certificate's key (PEM), if it is not in `cert_file`.
@@ -96,16 +103,18 @@ class Security:
                     "context itself"
                 )
             return cls(ssl_context=context)
-        context = _create_context(ca_file, check_hostname)
-        if cert_file is not None:
-            _load_certificate(context, cert_file, key_file, key_password)
-        elif key_file is not None or key_password is not None:
+        if cert_file is None and not (key_file is key_password is None):
             name = "key_password" if key_file is None else "key_file"
             raise ConfigurationError(
                 f"{name} needs cert_file: without a certificate the client does not "
                 "authenticate itself"
             )
-        return cls(ssl_context=context)
+        paths = [path for path in (ca_file, cert_file, key_file) if path]
+        load = partial(_load_files, ca_file, cert_file, key_file, key_password)
+        files = TlsFiles(paths, load)
+        context = _create_context(ca_file, check_hostname)
+        load(context)
+        return cls(ssl_context=context, tls_files=files if paths else None)
 
     @classmethod
     def sasl(
@@ -145,7 +154,7 @@ class Security:
         credentials = Credentials(
             mechanism=mechanism, username=username, password=password
         )
-        return cls(ssl_context=_context_from(tls), credentials=credentials)
+        return replace(_tls_from(tls), credentials=credentials)
 
     @classmethod
     def oauthbearer(
@@ -176,7 +185,7 @@ class Security:
         credentials = Credentials(
             mechanism=OAUTHBEARER, token=token, extensions=dict(extensions)
         )
-        return cls(ssl_context=_context_from(tls), credentials=credentials)
+        return replace(_tls_from(tls), credentials=credentials)
 
     @property
     def protocol(self) -> Protocol:
@@ -190,41 +199,105 @@ class Security:
         return f"<Security {self.protocol}, {self.credentials.mechanism}{name}>"
 
 
-def _context_from(tls: Security | ssl.SSLContext | bool) -> ssl.SSLContext | None:
+class TlsFiles:
+    """Certificates and keys on disk, which are renewed while a client runs.
+
+    Create it before they are loaded for the first time. A context keeps the authorities
+    that are no longer in their file: it can only be given more of them.
+
+    Args:
+        load: loads the files into a context, or raises ConfigurationError.
+    """
+
+    def __init__(
+        self, paths: Sequence[Path], load: Callable[[ssl.SSLContext], None]
+    ) -> None:
+        self._paths = [fspath(path) for path in paths]
+        self._load = load
+        self._stamps = self._read_stamps()
+
+    def refresh(self, context: ssl.SSLContext) -> None:
+        """Load the files if one has changed since the last call.
+
+        Files that cannot be loaded change nothing, and are loaded after their next
+        change: a certificate is often written before its key.
+        """
+        stamps = self._read_stamps()
+        if stamps == self._stamps:
+            return
+        self._stamps = stamps
+        # structlog takes 0.1 s to import; most clients never need it here.
+        from sharecons.log import get_logger
+
+        log, files = get_logger(__name__), self._paths
+        try:
+            # Tried elsewhere: a failure leaves a context without its earlier key.
+            self._load(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+            self._load(context)
+        except ConfigurationError as error:
+            log.warning(
+                "changed TLS files cannot be loaded, using the earlier ones",
+                files=files,
+                reason=str(error),
+            )
+        else:
+            log.info("changed TLS files are loaded", files=files)
+
+    def _read_stamps(self) -> list[tuple[int, int, int] | None]:
+        return [_stamp(path) for path in self._paths]
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None  # it is being replaced
+    return found.st_ino, found.st_ctime_ns, found.st_size
+
+
+def _tls_from(tls: Security | ssl.SSLContext | bool) -> Security:
     if isinstance(tls, ssl.SSLContext):
-        return tls
+        return Security(ssl_context=tls)
     if isinstance(tls, Security):
-        return tls.ssl_context
+        return tls
     if not isinstance(tls, bool):
         # None must not become False: that would send the password unencrypted.
         raise ConfigurationError(
             f"tls must be True, Security.tls(...) or an ssl.SSLContext, not a "
             f"{type(tls).__name__}; tls=False encrypts nothing"
         )
-    return _create_context(None, True) if tls else None
+    return Security.tls() if tls else Security()
 
 
 def _create_context(ca_file: Path | None, check_hostname: bool) -> ssl.SSLContext:
-    file = None if ca_file is None else fspath(ca_file)
-    try:
-        context = ssl.create_default_context(cafile=file)
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"ca_file {file}: {error}") from error
+    with _reading(ca_file=ca_file):
+        context = ssl.create_default_context(
+            cafile=None if ca_file is None else fspath(ca_file)
+        )
     context.check_hostname = check_hostname
     return context
 
 
-def _load_certificate(
-    context: ssl.SSLContext,
-    cert_file: Path,
+def _load_files(
+    ca_file: Path | None,
+    cert_file: Path | None,
     key_file: Path | None,
     password: str | None,
+    context: ssl.SSLContext,
 ) -> None:
-    # With no password at all, OpenSSL would read it from the terminal.
+    if ca_file:
+        with _reading(ca_file=ca_file):
+            context.load_verify_locations(ca_file)
+    if cert_file is not None:
+        with _reading(cert_file=cert_file, key_file=key_file):
+            # With no password at all, OpenSSL would read it from the terminal.
+            context.load_cert_chain(cert_file, key_file, password or "")
+
+
+@contextmanager
+def _reading(**files: Path | None) -> Iterator[None]:
     try:
-        context.load_cert_chain(cert_file, key_file, password or "")
+        yield
     except (OSError, ValueError) as error:
-        where = f"cert_file {fspath(cert_file)}"
-        if key_file is not None:
-            where += f", key_file {fspath(key_file)}"
-        raise ConfigurationError(f"{where}: {error}") from error
+        named = (f"{key} {fspath(file)}" for key, file in files.items() if file)
+        raise ConfigurationError(f"{', '.join(named)}: {error}") from error

@@ -65,7 +65,7 @@ class Cluster:
         self.outages: Outages | None = None
         self._choose = choose
         self.bootstrap = tuple(bootstrap)
-        self._network = network or TcpNetwork(security.ssl_context)
+        self._network = network or TcpNetwork(security.ssl_context, security.tls_files)
         self._is_plain = network is None and security.ssl_context is None
         credentials = security.credentials
         self._grace = GracePeriod(was_accepted=was_accepted)

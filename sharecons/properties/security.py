@@ -2,9 +2,13 @@
 
 import ssl
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
-from sharecons.config.security import Security
+from sharecons.config.security import Security, TlsFiles
+from sharecons.errors import ConfigurationError
+from sharecons.escaping import to_file_name
 from sharecons.properties import jaas, stores
 from sharecons.properties.credentials import build_credentials
 from sharecons.properties.errors import PropertyError
@@ -14,6 +18,14 @@ __all__ = ["build_security", "expand", "missing_protocol"]
 
 PROTOCOL: Final = "security.protocol"
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+FILES: Final = (
+    "ssl.truststore.location",
+    "ssl.keystore.location",
+    "ssl.certificate.location",
+    "ssl.key.location",
+)
+"""Files that are loaded again after they have changed."""
 
 _CERTIFICATE_OF_KEY: Final[Mapping[str, str]] = {
     "ssl.key.location": "ssl.certificate.location",
@@ -76,14 +88,19 @@ def build_security(properties: Mapping[str, str]) -> Security:
     if protocol not in PROTOCOLS:
         known = ", ".join(PROTOCOLS)
         raise PropertyError(PROTOCOL, f"must be one of {known}, not {protocol!r}")
-    return Security(
-        ssl_context=_build_context(properties) if protocol.endswith("SSL") else None,
-        credentials=build_credentials(properties) if "SASL" in protocol else None,
-    )
+    security = _build_tls(properties) if protocol.endswith("SSL") else Security()
+    if "SASL" not in protocol:
+        return security
+    return replace(security, credentials=build_credentials(properties))
 
 
-def _build_context(properties: Mapping[str, str]) -> ssl.SSLContext:
-    context = _create_context(properties)
+def _build_tls(properties: Mapping[str, str]) -> Security:
+    paths = [path for name in FILES if (path := properties.get(name, "").strip())]
+    files = TlsFiles(list(map(to_file_name, paths)), partial(_load_again, properties))
+    if _trusts_system(properties):
+        context = ssl.create_default_context()
+    else:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     algorithm = properties.get("ssl.endpoint.identification.algorithm", "https")
     if algorithm.strip().lower() in ("", "none"):
         context.check_hostname = False
@@ -91,28 +108,41 @@ def _build_context(properties: Mapping[str, str]) -> ssl.SSLContext:
     if verify.strip().lower() == "false":
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
+    _load_files(properties, context)
+    return Security(ssl_context=context, tls_files=files if paths else None)
+
+
+def _trusts_system(properties: Mapping[str, str]) -> bool:
+    path = properties.get("ssl.truststore.location", "").strip()
+    # librdkafka's "probe" means the system's certificates.
+    return not properties.get("ssl.truststore.certificates") and path in ("", "probe")
+
+
+def _load_again(properties: Mapping[str, str], context: ssl.SSLContext) -> None:
+    try:
+        _load_files(properties, context)
+    except PropertyError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _load_files(properties: Mapping[str, str], context: ssl.SSLContext) -> None:
+    if not _trusts_system(properties):
+        _load_trusted(context, properties)
     _load_certificate(context, properties)
-    return context
 
 
-def _create_context(properties: Mapping[str, str]) -> ssl.SSLContext:
-    password = properties.get("ssl.truststore.password", "")
+def _load_trusted(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
     name = "ssl.truststore.certificates"
     if text := properties.get(name):
         data = stores.decode_pem_value(text)
     else:
         name = "ssl.truststore.location"
-        path = properties.get(name, "").strip()
-        # librdkafka's "probe" means the system's certificates.
-        if path in ("", "probe"):
-            return ssl.create_default_context()
-        data = stores.read_file(name, path)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        data = stores.read_file(name, properties[name].strip())
+    password = properties.get("ssl.truststore.password", "")
     trusted = stores.extract_certificates(name, data, password)
     stores.load_into_context(
         name, lambda: context.load_verify_locations(cadata=trusted)
     )
-    return context
 
 
 def _load_certificate(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:

@@ -351,6 +351,12 @@ def test_system_certificates_by_default():
     assert ssl.CERT_REQUIRED == context.verify_mode
 
 
+def test_properties_offer_no_tls_below_1_2(authority):
+    for properties in ({}, {"ssl.ca.location": str(authority.ca_file)}):
+        context = security(TLS, properties).ssl_context
+        assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
+
+
 @pytest.mark.parametrize("name", ["ssl.truststore.location", "ssl.ca.location"])
 def test_trusted_certificates_as_pem(authority, name):
     assert 1 == trusted_certificates(security(TLS, {name: str(authority.ca_file)}))

@@ -8,7 +8,7 @@ from socket import SO_LINGER, SOL_SOCKET
 import anyio
 import pytest
 from anyio.abc import SocketAttribute
-from anyio.streams.tls import TLSListener
+from anyio.streams.tls import TLSAttribute, TLSListener
 
 from sharecons import Security, ShareConsumer
 from sharecons.errors import AuthenticationError, ConnectionFailedError, Error
@@ -146,6 +146,28 @@ async def test_certificate_of_another_host_is_rejected(authority, of_another_hos
     assert f"connecting to {endpoint}: the broker's certificate" in message
     assert "IP address mismatch" in message
     assert "check_hostname" in message
+
+
+async def test_certificate_that_is_renewed_on_disk_is_used_by_the_next_connection(
+    authority, serving
+):
+    serving.load_verify_locations(authority.ca_file)
+    serving.verify_mode = ssl.CERT_REQUIRED
+    found = []
+
+    async def respond(peer):
+        certificate = peer.stream.extra(TLSAttribute.peer_certificate)
+        found.append(certificate["serialNumber"])
+        await respond_once(peer)
+
+    own = authority.issue("me@example.org", stem="renewed")
+    security = Security.tls(ca_file=authority.ca_file, cert_file=own)
+    async with Server(respond, serving) as endpoint:
+        await send_request(endpoint, security)
+        authority.issue("me@example.org", stem="next").replace(own)
+        await send_request(endpoint, security)
+
+    assert 2 == len(set(found))
 
 
 async def test_host_name_check_can_be_disabled(authority, of_another_host):

@@ -14,6 +14,7 @@ from typing import Final, Protocol, Self
 import anyio
 from anyio.abc import ByteStream
 
+from sharecons.config.security import TlsFiles
 from sharecons.errors import (
     ConnectionFailedError,
     Error,
@@ -90,10 +91,17 @@ class Network(Protocol):
 
 
 class TcpNetwork:
-    """TCP, with or without TLS."""
+    """TCP, with or without TLS.
 
-    def __init__(self, ssl_context: SSLContext | None = None) -> None:
+    Args:
+        tls_files: the files of the context; they are renewed while a client runs.
+    """
+
+    def __init__(
+        self, ssl_context: SSLContext | None = None, tls_files: TlsFiles | None = None
+    ) -> None:
         self._ssl_context = ssl_context
+        self._tls_files = tls_files
 
     async def connect(self, endpoint: Endpoint) -> FrameTransport:
         try:
@@ -110,6 +118,8 @@ class TcpNetwork:
     async def _connect_tls(
         self, endpoint: Endpoint, context: SSLContext
     ) -> FrameTransport:
+        if self._tls_files is not None:
+            self._tls_files.refresh(context)
         try:
             return await self._start_tls(endpoint, context)
         except CLOSED_ERRORS as error:
