@@ -7,6 +7,8 @@ Each run has a seed, which decides the faults, their times and the kind of clien
     `histories`  the kind of a run, and its topics, from its seed
     `plan`       the faults of a run, from its seed
     `cluster`    three brokers behind proxies, and the topics of the run
+    `certificates` TLS and SCRAM of some runs, which are renewed and expire
+    `clocks`     clocks of processes that jump
     `proxy`      a TCP proxy that cuts, stalls, slows, and drops responses
     `faults`     carries out a plan
     `clients`    the programs that consume, each a process with a journal

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from tests.chaos.clocks import find_library
+from tests.chaos.faults import Faults
 from tests.chaos.histories import KINDS, history_of
 from tests.chaos.report import save, summary, table
 from tests.chaos.run import CLIENTS, RunOptions, run_once
@@ -14,6 +16,9 @@ from tests.chaos.run import CLIENTS, RunOptions, run_once
 
 def main() -> int:
     options = _arguments()
+    library = find_library()
+    if library is None:
+        _print(iter(["no libfaketime (apt-get install faketime): no clock jumps"]))
     results = []
     for seed in options.seeds:
         directory = options.output / f"seed-{seed}"
@@ -27,6 +32,9 @@ def main() -> int:
             history=history,
             rate=options.rate,
             peers=options.peers,
+            is_secure=options.secure or seed % 4 == 3,
+            library=library,
+            only=options.faults,
         )
         result = run_once(run, directory)
         save(result, directory / "result.json")
@@ -53,6 +61,17 @@ def _arguments() -> argparse.Namespace:
         help="default: 4.4.0; one run in five begins with the upgrade of 4.3.0",
     )
     parser.add_argument(
+        "--secure",
+        action="store_true",
+        help="TLS and SCRAM in each run whose kind has it (default: one seed in four)",
+    )
+    parser.add_argument(
+        "--faults",
+        type=_faults,
+        default=(),
+        help="kinds of faults, separated by commas (default: all)",
+    )
+    parser.add_argument(
         "--output",
         type=Path,
         default=Path(tempfile.gettempdir()) / "sharecons-chaos",
@@ -66,6 +85,13 @@ def _seeds(text: str) -> list[int]:
     if last:
         return list(range(int(first), int(last) + 1))
     return [int(number) for number in text.split(",")]
+
+
+def _faults(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := set(names) - set(Faults.WAYS):
+        raise argparse.ArgumentTypeError(f"not a fault: {', '.join(unknown)}")
+    return names
 
 
 def _print(lines: Iterator[str]) -> None:

@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from confluent_kafka import TopicPartition
 
 from sharecons.testing.kafka import KafkaCluster
 from sharecons.testing.kafka.ports import free_ports
+from tests.chaos.certificates import Certificates
 from tests.chaos.proxy import Proxies
 from tests.kafka_plugin import Admin
 
@@ -34,11 +36,19 @@ class Cluster:
         kafka: the brokers.
         proxies: before each broker's listener for clients.
         admin: for changes; it does not pass through the proxies.
+        certificates: of a cluster with TLS and SCRAM before the proxies, else None.
     """
 
-    def __init__(self, kafka: KafkaCluster, proxies: Proxies, servers: str) -> None:
+    def __init__(
+        self,
+        kafka: KafkaCluster,
+        proxies: Proxies,
+        servers: str,
+        certificates: Certificates | None = None,
+    ) -> None:
         self.kafka = kafka
         self.proxies = proxies
+        self.certificates = certificates
         self.admin = Admin(kafka.bootstrap_servers)
         self.servers = servers
         """The proxies' addresses, for clients."""
@@ -100,16 +110,25 @@ class Cluster:
 
 @contextmanager
 def running_cluster(
-    version: str, config: Mapping[str, str] | None = None
+    version: str,
+    config: Mapping[str, str] | None = None,
+    secrets: Path | None = None,
 ) -> Iterator[Cluster]:
-    """Run a cluster during the block."""
+    """Run a cluster during the block.
+
+    Args:
+        secrets: a new directory for certificates; None for no TLS.
+    """
+    certificates = None if secrets is None else Certificates(secrets, LISTENER)
+    protocol = "PLAINTEXT" if certificates is None else "SASL_SSL"
+    settings = {} if certificates is None else certificates.config
     ports = free_ports(BROKERS)
     nodes = dict(enumerate(ports, start=1))
     kafka = KafkaCluster(
         version,
         brokers=BROKERS,
-        config={**SAFE, **(config or {})},
-        listeners={LISTENER: "PLAINTEXT"},
+        config={**SAFE, **settings, **(config or {})},
+        listeners={LISTENER: protocol},
         advertised={LISTENER: nodes},
     )
     with kafka:
@@ -119,4 +138,6 @@ def running_cluster(
         targets = dict(enumerate(behind, start=1))
         with Proxies(nodes, targets) as proxies:
             servers = ",".join(f"127.0.0.1:{port}" for port in ports)
-            yield Cluster(kafka, proxies, servers)
+            if certificates is not None:
+                certificates.change_password(kafka.bootstrap_servers)
+            yield Cluster(kafka, proxies, servers, certificates)

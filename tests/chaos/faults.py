@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Final
 
+from tests.chaos.certificates import Certificates
 from tests.chaos.cluster import Cluster
 from tests.chaos.fleet import Fleet
 from tests.chaos.histories import NEWEST
@@ -22,6 +23,13 @@ QUOTA: Final = 20_000.0
 """Bytes per second that a broker sends to a client."""
 
 MAX_PARTITIONS: Final = 12
+
+VALID: Final = 15.0
+"""Seconds until a certificate expires that is made to expire."""
+
+WALL_JUMPS: Final = (3_600, -3_600, 86_400, -86_400)
+MONOTONIC_JUMP: Final = 60
+"""Seconds, more than the lock duration and the session timeout."""
 
 LIMITS: Final = (10, 5, 7)
 """Deliveries that a group allows, one after the other."""
@@ -270,6 +278,75 @@ class Faults:
             for fleet in self._fleets:
                 self._cluster.admin.allow_topic(fleet.options.topic)
 
+    @contextmanager
+    def _renew_certificates(self, fault: Fault) -> Iterator[None]:
+        certificates = self._certificates()
+        if fault.number % 2:
+            certificates.add_authority()
+        for node_id in self._cluster.kafka.running:
+            self._renew_broker(node_id)
+        certificates.renew_client()
+        self._cut_all()
+        yield
+
+    @contextmanager
+    def _expire_broker(self, fault: Fault) -> Iterator[None]:
+        node_id = self._broker(fault)
+        self._renew_broker(node_id, VALID)
+        time.sleep(VALID + 1.0)  # real time: the certificate expires
+        self._cluster.proxies.cut(node_id)
+        try:
+            yield
+        finally:
+            self._renew_broker(node_id)
+
+    @contextmanager
+    def _expire_client(self, fault: Fault) -> Iterator[None]:
+        self._certificates().renew_client(VALID)
+        self._cut_all()
+        time.sleep(VALID + 1.0)  # real time: the certificate expires
+        self._cluster.proxies.cut(self._broker(fault))
+        try:
+            yield
+        finally:
+            self._certificates().renew_client()
+
+    @contextmanager
+    def _change_password(self, fault: Fault) -> Iterator[None]:
+        servers = self._cluster.kafka.bootstrap_servers
+        self._certificates().change_password(servers)
+        self._cluster.proxies.cut(self._broker(fault))
+        yield
+
+    def _certificates(self) -> Certificates:
+        assert self._cluster.certificates is not None, "a run with TLS"
+        return self._cluster.certificates
+
+    def _renew_broker(self, node_id: int, seconds: float | None = None) -> None:
+        servers = self._cluster.kafka.brokers[node_id]
+        self._certificates().renew_broker(servers, node_id, seconds)
+
+    def _cut_all(self) -> None:
+        for node_id in self._cluster.kafka.brokers:
+            self._cluster.proxies.cut(node_id)
+
+    @contextmanager
+    def _set_wall_clock(self, fault: Fault) -> Iterator[None]:
+        jump = WALL_JUMPS[fault.number % len(WALL_JUMPS)]
+        for fleet in self._fleets:
+            fleet.set_wall_clock(fault.number, jump)
+        try:
+            yield
+        finally:
+            for fleet in self._fleets:
+                fleet.set_wall_clock(fault.number, 0)
+
+    @contextmanager
+    def _advance_monotonic_clock(self, _: Fault) -> Iterator[None]:
+        for fleet in self._fleets:
+            fleet.advance_monotonic_clock(MONOTONIC_JUMP)
+        yield
+
     WAYS: Final[Mapping[str, Way]] = {
         "kill broker": _kill_broker,
         "stop broker": _stop_broker,
@@ -291,6 +368,12 @@ class Faults:
         "add partitions": _add_partitions,
         "quota": _quota,
         "deny topic": _deny_topic,
+        "renew certificates": _renew_certificates,
+        "broker certificate": _expire_broker,
+        "client certificate": _expire_client,
+        "password": _change_password,
+        "wall clock": _set_wall_clock,
+        "monotonic clock": _advance_monotonic_clock,
         "recreate topic": _recreate_topic,
     }
     """By the kinds of a plan."""

@@ -15,6 +15,7 @@ from typing import Final
 from sharecons.testing.kafka.cleanup import CleanupProcess
 from tests.chaos.clients import Options
 from tests.chaos.clients.crashing import EXIT
+from tests.chaos.clocks import ProcessClock
 from tests.chaos.journal import Entry, read_journal
 
 __all__ = ["Fleet", "running_fleet"]
@@ -63,6 +64,10 @@ class Fleet:
             starts them again, as it does in production.
         deaths: ends that no record has planned, with the last lines of the processes.
         exits: the exit statuses of processes that were stopped, other than 0.
+
+    Args:
+        clock_library: libfaketime, with which the clocks of processes jump; None for
+            the clocks of the machine.
     """
 
     def __init__(
@@ -72,6 +77,7 @@ class Fleet:
         options: Options,
         directory: Path,
         cleanup: CleanupProcess,
+        clock_library: Path | None = None,
     ) -> None:
         self.name = name
         self.options = options
@@ -84,12 +90,15 @@ class Fleet:
         self._directory = directory / name.replace(" ", "-")
         self._directory.mkdir(parents=True)
         self._cleanup = cleanup
+        self._clock_library = clock_library
+        self._clocks: list[ProcessClock] = []
         self._members: list[_Member] = []
         self._lock = threading.Lock()
         self._changing = threading.RLock()
 
     def start(self, count: int, *, keeps_ids: bool) -> None:
         for number in range(count):
+            self._add_clock(number, has_monotonic=number == count - 1)
             member = f"{self.name.replace(' ', '-')}-{number}" if keeps_ids else None
             self._members.append(self._launch(number, 0, member))
 
@@ -121,6 +130,17 @@ class Fleet:
             new = self._launch(place, old.starts, old.options.member)
             with self._lock:
                 self._members[place] = new
+
+    def set_wall_clock(self, number: int, seconds: int) -> None:
+        """Set the wall clock of one process ahead by seconds, which can be negative."""
+        clocks = [clock for clock in self._clocks if not clock.has_monotonic]
+        if clocks:
+            clocks[number % len(clocks)].set(seconds)
+
+    def advance_monotonic_clock(self, seconds: int) -> None:
+        """Let CLOCK_MONOTONIC of the last process jump, and its wall clock."""
+        for clock in self._clocks[-1:]:
+            clock.set(clock.offset + seconds)
 
     def pause(self, place: int) -> None:
         _signal(self._members[place], signal.SIGSTOP)
@@ -221,10 +241,19 @@ class Fleet:
                 if not self._is_planned(member, status):
                     self.exits.append(f"{name} ended with {status}")
 
+    def _add_clock(self, place: int, *, has_monotonic: bool) -> None:
+        if self._clock_library is not None:
+            file = self._directory / f"clock-{place}"
+            clock = ProcessClock(self._clock_library, file, has_monotonic=has_monotonic)
+            self._clocks.append(clock)
+
     def _launch(self, place: int, starts: int, member_id: str | None) -> _Member:
         journal = self._directory / f"journal-{place}-{starts}"
         errors = self._directory / f"errors-{place}-{starts}"
         options = replace(self.options, journal=str(journal), member=member_id)
+        environment = dict(os.environ)
+        if self._clocks:
+            environment |= self._clocks[place].environment
         with errors.open("wb") as stderr:
             process = subprocess.Popen(
                 [*self._command, json.dumps(asdict(options))],
@@ -232,6 +261,7 @@ class Fleet:
                 stdout=stderr,
                 stderr=stderr,
                 start_new_session=True,
+                env=environment,
             )
         self._cleanup.kill(process.pid)
         return _Member(options, process, journal, errors, starts + 1, [])

@@ -25,6 +25,9 @@ CRASHING: Final = ("worker", "threads", "batches", "keys", "taskiq")
 
 REDRIVING: Final = ("worker", "threads", "batches")
 
+PLAIN: Final = ("loop", "explicit", "worker", "threads", "batches", "keys")
+"""The ways to process records that one program has."""
+
 ONE_PROCESS: Final = ("spark",)
 
 OLDER: Final = "4.3.0"
@@ -57,6 +60,16 @@ class History:
         if self.kind in ("crash", "spark"):
             return "crash"
         return "redrive" if self.kind == "redrive" else "usual"
+
+    @property
+    def allows_tls(self) -> bool:
+        """True if all programs of the run can use TLS."""
+        return self.handler in PLAIN and self.kind != "redrive"
+
+    @property
+    def allows_clocks(self) -> bool:
+        """True if clocks of its processes can jump; a JVM's clocks cannot."""
+        return self.kind != "spark"
 
 
 def history_of(seed: int, kind: str | None = None) -> History:

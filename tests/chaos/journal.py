@@ -1,9 +1,8 @@
 """The journal of a client's process: one line for each thing that happens to a record.
 
 `KIND NANOSECONDS NUMBER TOPIC PARTITION OFFSET DELIVERY_COUNT [ERROR]`; the time is
-CLOCK_MONOTONIC,
-which all processes of a machine share. Each write has whole lines and is not buffered,
-so that a killed process loses none.
+CLOCK_MONOTONIC of the machine, even if the clocks of the process jump. Each write has
+whole lines and is not buffered, so that a killed process loses none.
 
     begun       the handler is called
     handled     the handler has succeeded
@@ -20,11 +19,11 @@ word of "handled" is the batch.
 """
 
 import os
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.chaos.clocks import monotonic_ns
 from tests.complete_lines import complete_lines
 
 __all__ = ["Entry", "Journal", "read_journal"]
@@ -67,7 +66,7 @@ class Journal:
         records: Iterable[tuple[int, str, int, int, int]],
         error: str = "",
     ) -> None:
-        now = time.monotonic_ns()
+        now = monotonic_ns()
         tail = f" {error}\n" if error else "\n"
         lines = (f"{kind} {now} {n} {t} {p} {o} {c}{tail}" for n, t, p, o, c in records)
         os.write(self._file, "".join(lines).encode())

@@ -5,7 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["KINDS", "ROLES", "Fault", "plan_faults"]
+__all__ = [
+    "CLOCK_KINDS",
+    "KINDS",
+    "ROLES",
+    "SECURITY_KINDS",
+    "Fault",
+    "kinds_of",
+    "plan_faults",
+]
 
 ROLES: Final = ("leader", "coordinator", "controller", "any")
 """How a run chooses the broker: of a partition, of the group, of the quorum."""
@@ -31,6 +39,17 @@ CONFIG_KINDS: Final = (
 )
 KINDS: Final = (*BROKER_KINDS, *CLIENT_KINDS, *NETWORK_KINDS, *CONFIG_KINDS)
 
+SECURITY_KINDS: Final = (
+    "renew certificates",
+    "broker certificate",
+    "client certificate",
+    "password",
+)
+"""Of runs with TLS and SCRAM. The second and the third one let a certificate expire."""
+
+CLOCK_KINDS: Final = ("wall clock", "monotonic clock")
+"""Of runs with libfaketime: clocks of one process jump."""
+
 DURATIONS: Final = {
     "kill broker": (2.0, 8.0),
     "stop broker": (1.0, 5.0),
@@ -45,6 +64,9 @@ DURATIONS: Final = {
     "drop responses": (0.2, 3.0),
     "quota": (5.0, 20.0),
     "deny topic": (2.0, 10.0),
+    "broker certificate": (20.0, 34.0),
+    "client certificate": (20.0, 34.0),
+    "wall clock": (5.0, 20.0),
     "drain broker": (5.0, 15.0),
     "recreate topic": (0.5, 8.0),
 }
@@ -87,6 +109,12 @@ class Fault:
     def __str__(self) -> str:
         lasts = f" for {self.seconds:.1f} s" if self.seconds else ""
         return f"{self.at:6.1f} s: {self.kind} ({self.role} {self.number}){lasts}"
+
+
+def kinds_of(*, has_tls: bool, has_clocks: bool) -> tuple[str, ...]:
+    """Return the kinds of a run; half of its faults are of the kinds it has alone."""
+    special = (*SECURITY_KINDS * has_tls, *CLOCK_KINDS * has_clocks)
+    return (*KINDS, *special * (len(KINDS) // max(len(special), 1)))
 
 
 def plan_faults(

@@ -19,7 +19,8 @@ def table(result: RunResult) -> Iterator[str]:
     options, history = result.options, result.options.history
     kinds = Counter(fault.kind for fault, _, _ in result.faults)
     yield (
-        f"seed {options.seed} ({_description(history)}): "
+        f"seed {options.seed} ({_description(history)}"
+        f"{', TLS' if options.has_tls else ''}): "
         f"{'ok' if result.is_good else 'FAILED'}; "
         + ", ".join(f"{count} x {kind}" for kind, count in kinds.most_common())
     )

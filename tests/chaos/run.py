@@ -17,7 +17,7 @@ from tests.chaos.faults import Faults
 from tests.chaos.fleet import Fleet, running_fleet
 from tests.chaos.histories import NEWEST, History
 from tests.chaos.ledger import Verdict
-from tests.chaos.plan import Fault, plan_faults
+from tests.chaos.plan import Fault, kinds_of, plan_faults
 from tests.chaos.producing import PacedProducer, number_value, task_value
 from tests.chaos.redriving import Redriver
 
@@ -27,6 +27,12 @@ PARTITIONS: Final = 6
 JOIN: Final = 90.0
 SETTLE: Final = 150.0
 """Seconds after the last record: session timeouts, locks and retries end in less."""
+
+DENIALS: Final = (
+    "AuthorizationError",
+    # Certificates and passwords that stay wrong; a supervisor starts it again.
+    "AuthenticationError",
+)
 
 LATE: Final = 8.0
 """Seconds for records that come once more."""
@@ -45,7 +51,10 @@ class RunOptions:
     Attributes:
         rate: records per second and client.
         processes: of each client; a Spark query is one.
-        peers: clients that run beside sharecons.
+        peers: clients that run beside sharecons; none in a run with TLS.
+        is_secure: brokers have TLS and SCRAM, if the history allows it.
+        library: libfaketime, with which clocks jump, or None.
+        only: the kinds of faults; empty for all that are possible.
     """
 
     seed: int
@@ -54,6 +63,25 @@ class RunOptions:
     rate: float = 150.0
     processes: int = 3
     peers: Sequence[str] = CLIENTS[1:]
+    is_secure: bool = False
+    library: Path | None = None
+    only: Sequence[str] = ()
+
+    @property
+    def has_tls(self) -> bool:
+        return self.is_secure and self.history.allows_tls
+
+    @property
+    def clock_library(self) -> Path | None:
+        return self.library if self.history.allows_clocks else None
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """The kinds of the run's faults."""
+        possible = kinds_of(
+            has_tls=self.has_tls, has_clocks=self.clock_library is not None
+        )
+        return [kind for kind in possible if not self.only or kind in self.only]
 
     @property
     def upgrades(self) -> bool:
@@ -104,10 +132,13 @@ class _Client:
 
 def run_once(options: RunOptions, directory: Path) -> RunResult:
     """Run one history; the directory then has journals and logs of all processes."""
-    plan = plan_faults(options.seed, options.seconds, upgrades=options.upgrades)
+    plan = plan_faults(
+        options.seed, options.seconds, options.kinds, upgrades=options.upgrades
+    )
     lines = [str(options.history), *map(str, plan)]
     (directory / "plan.txt").write_text("".join(f"{line}\n" for line in lines))
-    with running_cluster(options.history.version) as cluster:
+    secrets = directory.absolute() / "secrets" if options.has_tls else None
+    with running_cluster(options.history.version, secrets=secrets) as cluster:
         cleanup = CleanupProcess()
         try:
             return _run(options, plan, cluster, cleanup, directory)
@@ -124,7 +155,7 @@ def _run(
 ) -> RunResult:
     fleets = [
         _prepare(options, name, cluster, cleanup, directory)
-        for name in ("sharecons", *options.peers)
+        for name in ("sharecons", *(() if options.has_tls else options.peers))
     ]
     producers = [_new_producer(options, fleet, cluster) for fleet in fleets]
     faults = Faults(cluster, fleets, producers)
@@ -198,8 +229,8 @@ def _result(
 
 
 def _is_denied(death: str) -> bool:
-    """Return whether a process ended since its topic was denied, as documented."""
-    return "AuthorizationError" in death
+    """Return whether a process ended as documented, with the reason."""
+    return any(reason in death for reason in DENIALS)
 
 
 def _carry_out(plan: Sequence[Fault], faults: Faults, began: float) -> None:
@@ -232,9 +263,16 @@ def _prepare(
             plans=history.plans,
             retry_topic=f"{topic}.retry" if history.has_retry_topic else "",
             dead_letter=f"{topic}.dead" if history.has_dead_letters else "",
+            secrets=_secrets_of(cluster),
         )
     command = _command(name, program.kind, directory)
-    return Fleet(name, command, program, directory, cleanup)
+    library = options.clock_library if name == CLIENTS[0] else None
+    return Fleet(name, command, program, directory, cleanup, library)
+
+
+def _secrets_of(cluster: Cluster) -> str:
+    certificates = cluster.certificates
+    return "" if certificates is None else str(certificates.ca_file.parent)
 
 
 def _command(name: str, kind: str, directory: Path) -> list[str]:

@@ -6,9 +6,17 @@ from tests.chaos import histories
 from tests.chaos.clients.plans import CRASHES, plan_of
 from tests.chaos.faults import Faults
 from tests.chaos.histories import CRASHING, history_of
-from tests.chaos.plan import BROKER_KINDS, KINDS, plan_faults
+from tests.chaos.plan import (
+    BROKER_KINDS,
+    CLOCK_KINDS,
+    KINDS,
+    SECURITY_KINDS,
+    kinds_of,
+    plan_faults,
+)
 
 SEEDS = range(100)
+ALL = kinds_of(has_tls=True, has_clocks=True)
 
 
 def test_seed_decides_the_faults() -> None:
@@ -24,13 +32,19 @@ def test_faults_end_before_the_run() -> None:
 
 
 def test_all_kinds_of_faults_happen_and_can_be_carried_out() -> None:
-    planned = {fault.kind for seed in SEEDS for fault in plan_faults(seed, 180.0)}
+    planned = {f.kind for seed in SEEDS for f in plan_faults(seed, 180.0, ALL)}
     (upgrade,) = {
         fault.kind for fault in plan_faults(1, 180.0, upgrades=True)[:1]
     } - planned
 
-    assert set(KINDS) == planned
-    assert {*KINDS, upgrade} == set(Faults.WAYS)
+    assert {*KINDS, *SECURITY_KINDS, *CLOCK_KINDS} == planned
+    assert {*planned, upgrade} == set(Faults.WAYS)
+
+
+def test_runs_without_tls_and_libfaketime_have_other_faults_only() -> None:
+    assert KINDS == kinds_of(has_tls=False, has_clocks=False)
+    assert set(CLOCK_KINDS).isdisjoint(kinds_of(has_tls=True, has_clocks=False))
+    assert set(SECURITY_KINDS).isdisjoint(kinds_of(has_tls=False, has_clocks=True))
 
 
 def test_one_broker_is_down_at_a_time() -> None:
@@ -43,6 +57,12 @@ def test_seed_decides_the_kind_and_each_tenth_run_needs_spark() -> None:
     assert history_of(7) == history_of(7)
     assert list(histories.KINDS) == [history_of(seed).kind for seed in range(10)]
     assert [9, 19] == [n for n in range(20) if history_of(n).kind == "spark"]
+
+
+def test_only_programs_that_can_have_tls() -> None:
+    allowed = {history_of(n).kind for n in range(100) if history_of(n).allows_tls}
+
+    assert set(histories.KINDS) - {"taskiq", "redrive", "spark"} == allowed
 
 
 def test_each_kind_meets_each_setting() -> None:

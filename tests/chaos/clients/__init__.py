@@ -5,8 +5,12 @@ program. Each runs until SIGTERM, and then leaves its group.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
-__all__ = ["Options"]
+__all__ = ["USER", "Options"]
+
+USER: Final = "chaos"
+"""The name for SCRAM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +24,7 @@ class Options:
         member: a member id that is kept over restarts; None is a new one each time.
         seconds: the time of a handler.
         retry_topic, dead_letter: the topics of workers, or empty.
+        secrets: the directory of certificates and the password; empty for no TLS.
     """
 
     servers: str
@@ -33,3 +38,4 @@ class Options:
     seconds: float = 0.005
     retry_topic: str = ""
     dead_letter: str = ""
+    secrets: str = ""

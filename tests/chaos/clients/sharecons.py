@@ -5,10 +5,11 @@ python -m tests.chaos.clients.sharecons JSON
 
 import faulthandler
 import json
+import select
 import sys
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -25,11 +26,12 @@ from sharecons import (
     Retry,
     RetryPolicy,
     RetryTopic,
+    Security,
     ShareConsumer,
     ShareWorker,
 )
 from sharecons.worker.outcomes import DeadLettered, Rejected
-from tests.chaos.clients import Options
+from tests.chaos.clients import USER, Options
 from tests.chaos.clients.crashing import crash
 from tests.chaos.clients.plans import CRASHES, plan_of
 from tests.chaos.journal import Journal
@@ -108,6 +110,7 @@ class Program:
             bootstrap_servers=self._options.servers,
             client_id=self._options.client_id,
             member_id=self._options.member,
+            security=security_of(self._options),
             handle_signals=True,
             on_acknowledged=self.note_results,
             **options,
@@ -127,6 +130,7 @@ class Program:
             bootstrap_servers=self._options.servers,
             client_id=self._options.client_id,
             member_id=self._options.member,
+            security=security_of(self._options),
             on_acknowledged=self.note_results,
             retry=RetryPolicy(
                 max_attempts=RESTARTS,
@@ -149,7 +153,8 @@ class Program:
 
     def handle_in_thread(self, record: Record[Any, Any]) -> None:
         with self._called(record):
-            time.sleep(self._options.seconds)  # real time: a handler's work
+            # Not time.sleep, which libfaketime breaks.
+            select.select([], [], [], self._options.seconds)
             self._finish(record)
 
     async def handle_all(self, batch: HandlerBatch[Any, Any]) -> None:
@@ -195,6 +200,16 @@ class Program:
                 crash(plan)
             case _:
                 self.note("handled", record)
+
+
+def security_of(options: Options) -> Security | None:
+    """Return TLS and SCRAM with the files of now; the password is read once."""
+    if not options.secrets:
+        return None
+    files = Path(options.secrets)
+    tls = Security.tls(ca_file=files / "ca.pem", cert_file=files / "client.pem")
+    password = (files / "password").read_text()
+    return Security.sasl("SCRAM-SHA-512", USER, password, tls=tls)
 
 
 def number_of(record: Record[Any, Any]) -> int:
