@@ -23,7 +23,7 @@ OUTAGE = 8.0
 ADVICE = {
     "expired": "certificate has expired; renew the certificate of this broker",
     "foreign": "local issuer certificate; check the certificate of this broker",
-    "demanding": "rejected the client's certificate .*; check cert_file",
+    "demanding": "rejected the client's certificate .*; check cert_file .* has expired",
 }
 """How a broker is wrong, and the end of the error."""
 

@@ -60,7 +60,7 @@ def map_tls_error(error: SSLError, action: str) -> Error:
         return AuthenticationError(
             f"{action}: the broker rejected the client's certificate "
             f"({_readable(reason)}); check cert_file and key_file "
-            "(ssl.keystore.location)"
+            "(ssl.keystore.location): its authority, and whether it has expired"
         )
     return ConnectionFailedError(f"{action}: TLS: {_readable(reason) or error}")
 
