@@ -17,6 +17,7 @@ from tests.kafka_plugin import Admin
 __all__ = ["Cluster", "running_cluster"]
 
 BROKERS: Final = 3
+PARTITIONS: Final = 6
 LISTENER: Final = "PROXIED"
 SAFE: Final = {
     # As in production: a write is confirmed by two of three brokers.
@@ -53,13 +54,23 @@ class Cluster:
         self.servers = servers
         """The proxies' addresses, for clients."""
 
+    def create_topics(self, topic: str, group: str) -> None:
+        """Create a topic, with one for dead letters and one for retries.
+
+        The group reads it from its start.
+        """
+        self.admin.create_topic(PARTITIONS, topic, replication=3)
+        for copies in ("dead", "retry"):
+            self.admin.create_topic(2, f"{topic}.{copies}", replication=3)
+        self.admin.set_group_config(group, {"share.auto.offset.reset": "earliest"})
+
     def broker(self, role: str, topic: str, group: str, number: int) -> int:
         """Return the node id of a running broker with a role; see `plan.ROLES`."""
         running = sorted(self.kafka.running)
         found = -1
         match role:
             case "leader":
-                found = self.admin.leader(topic, number % 6)
+                found = self.admin.leader(topic, number % PARTITIONS)
             case "coordinator":
                 found = self.admin.group_coordinator(group)
             case "controller":

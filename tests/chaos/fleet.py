@@ -16,7 +16,7 @@ from sharecons.testing.kafka.cleanup import CleanupProcess
 from tests.chaos.clients import Options
 from tests.chaos.clients.crashing import EXIT
 from tests.chaos.clocks import ProcessClock
-from tests.chaos.journal import Entry, read_journal
+from tests.chaos.journal import Entry, JournalTail, read_journal
 
 __all__ = ["Fleet", "running_fleet"]
 
@@ -93,6 +93,7 @@ class Fleet:
         self._clock_library = clock_library
         self._clocks: list[ProcessClock] = []
         self._members: list[_Member] = []
+        self._tails: dict[Path, JournalTail] = {}
         self._lock = threading.Lock()
         self._changing = threading.RLock()
 
@@ -151,6 +152,18 @@ class Fleet:
     def entries(self) -> Iterator[Entry]:
         for path in sorted(self._directory.glob("journal-*")):
             yield from read_journal(path)
+
+    def new_entries(self) -> Iterator[Entry]:
+        """Yield the entries since the last call: of a long run, not all at a time."""
+        for path in sorted(self._directory.glob("journal-*")):
+            yield from self._tails.setdefault(path, JournalTail(path)).read()
+
+    def journal(self, place: int) -> Path:
+        return self._members[place].journal
+
+    def errors(self, place: int) -> Path:
+        """Return the file of what a process has logged."""
+        return self._members[place].errors
 
     def log_lines(self) -> int:
         return sum(p.read_bytes().count(b"\n") for p in self._errors())

@@ -19,14 +19,14 @@ word of "handled" is the batch.
 """
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.chaos.clocks import monotonic_ns
-from tests.complete_lines import complete_lines
 
-__all__ = ["Entry", "Journal", "read_journal"]
+__all__ = ["Entry", "Journal", "JournalTail", "read_journal"]
 
 
 class Entry(NamedTuple):
@@ -73,17 +73,40 @@ class Journal:
 
 
 def read_journal(path: Path) -> Iterator[Entry]:
-    """Yield the entries of a process; its name is the file's."""
-    for line in complete_lines(path):
-        kind, time_, number, topic, partition, offset, count, *error = line.split()
-        yield Entry(
-            int(time_) / 1e9,
-            kind,
-            int(number),
-            topic,
-            int(partition),
-            int(offset),
-            int(count),
-            " ".join(error),
-            path.name,
-        )
+    """Return the entries of a process; its name is the file's."""
+    return JournalTail(path).read()
+
+
+class JournalTail:
+    """Reads a journal that grows, each line once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._at = 0
+
+    def read(self) -> Iterator[Entry]:
+        """Yield the entries that are complete since the last call."""
+        if not self._path.exists():
+            return
+        with self._path.open("rb") as file:
+            file.seek(self._at)
+            new = file.read()
+        new = new[: new.rfind(b"\n") + 1]
+        self._at += len(new)
+        for line in new.decode().splitlines():
+            yield _entry(line, self._path.name)
+
+
+def _entry(line: str, process: str) -> Entry:
+    kind, nanoseconds, number, topic, partition, offset, count, *error = line.split()
+    return Entry(
+        int(nanoseconds) / 1e9,
+        sys.intern(kind),
+        int(number),
+        sys.intern(topic),
+        int(partition),
+        int(offset),
+        int(count),
+        " ".join(error),
+        process,
+    )

@@ -47,6 +47,7 @@ class PacedProducer:
 
     Attributes:
         confirmed: when each number was confirmed, by CLOCK_MONOTONIC.
+        written: when each number was passed to the producer.
         unconfirmed: how many were not: they can be in the topic, and are not counted.
     """
 
@@ -58,6 +59,7 @@ class PacedProducer:
         value: Callable[[int], bytes] = number_value,
     ) -> None:
         self.confirmed: dict[int, float] = {}
+        self.written: dict[int, float] = {}
         self.unconfirmed = 0
         self._servers = servers
         self._topic = topic
@@ -120,6 +122,7 @@ class PacedProducer:
             else:
                 self.unconfirmed += 1
 
+        self.written[number] = time.monotonic()
         self._producer.produce(
             self._topic,
             value=self._value(number),

@@ -23,7 +23,6 @@ from tests.chaos.redriving import Redriver
 
 __all__ = ["CLIENTS", "ClientResult", "RunOptions", "RunResult", "run_once"]
 
-PARTITIONS: Final = 6
 JOIN: Final = 90.0
 SETTLE: Final = 150.0
 """Seconds after the last record: session timeouts, locks and retries end in less."""
@@ -250,10 +249,7 @@ def _prepare(
     directory: Path,
 ) -> Fleet:
     topic, group = f"{name}-orders", f"{name}-group"
-    cluster.admin.create_topic(PARTITIONS, topic, replication=3)
-    for copies in ("dead", "retry"):
-        cluster.admin.create_topic(2, f"{topic}.{copies}", replication=3)
-    cluster.admin.set_group_config(group, {"share.auto.offset.reset": "earliest"})
+    cluster.create_topics(topic, group)
     program = Options(servers=cluster.servers, topic=topic, group=group, client_id=name)
     if name == CLIENTS[0]:
         history = options.history

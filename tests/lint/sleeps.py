@@ -8,8 +8,8 @@ Its line, or the line before, has to say why:
 
     await anyio.sleep(0.5)  # real time: the broker sends nothing, which takes 0.5 s
 
-Benchmarks (tests/bench, tests/limits) and runs with faults (tests/chaos) wait in real
-time by their nature and are not counted.
+Benchmarks (tests/bench, tests/limits), runs with faults (tests/chaos) and long runs
+(tests/soak) wait in real time by their nature and are not counted.
 """
 
 import ast
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 MAXIMUM: Final = 60
-EXEMPT: Final = ("bench", "chaos", "limits")
+EXEMPT: Final = ("bench", "chaos", "limits", "soak")
 REASON: Final = "# real time: "
 VIRTUAL: Final = ("virtual_time", "virtual_clock", "VIRTUAL_CLOCK")
 OF_ALL: Final = "def anyio_backend(virtual_clock"

@@ -25,6 +25,7 @@ class Options:
         seconds: the time of a handler.
         retry_topic, dead_letter: the topics of workers, or empty.
         secrets: the directory of certificates and the password; empty for no TLS.
+        interval: seconds between two samples of a process that measures itself.
     """
 
     servers: str
@@ -39,3 +40,4 @@ class Options:
     retry_topic: str = ""
     dead_letter: str = ""
     secrets: str = ""
+    interval: float = 60.0

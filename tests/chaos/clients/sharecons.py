@@ -36,10 +36,13 @@ from tests.chaos.clients.crashing import crash
 from tests.chaos.clients.plans import CRASHES, plan_of
 from tests.chaos.journal import Journal
 
-__all__ = ["KINDS"]
+__all__ = ["KINDS", "Program", "number_of"]
 
 RESTARTS: Final = 100
 """Attempts of a record: kills and lost locks count, and must not use them up."""
+
+REMEMBERED: Final = 1000
+"""Numbers that have failed at their first attempt; each fails once."""
 
 
 class Program:
@@ -48,7 +51,7 @@ class Program:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._journal = Journal(options.journal)
-        self._failed: set[int] = set()
+        self._failed: dict[int, None] = {}
 
     def note(self, kind: str, record: Record[Any, Any], word: str = "") -> None:
         at = record.topic, record.partition, record.offset, record.delivery_count
@@ -179,12 +182,10 @@ class Program:
         """Succeed, fail or crash as the record's number plans."""
         number = number_of(record)
         plan = plan_of(number, self._options.plans)
-        is_first = number not in self._failed
-        self._failed.add(number)
         match plan:
-            case "fail once" if is_first:
+            case "fail once" if self._is_first(number):
                 raise TimeoutError("fails once")
-            case "retry" if is_first:
+            case "retry" if self._is_first(number):
                 raise Retry(after=1.0)
             case "fail until redriven" if not is_redriven(record):
                 raise ValueError("fails until it is redriven")
@@ -200,6 +201,17 @@ class Program:
                 crash(plan)
             case _:
                 self.note("handled", record)
+
+    def _is_first(self, number: int) -> bool:
+        """Return whether this is the first of two attempts."""
+        if number in self._failed:
+            del self._failed[number]
+            return False
+        self._failed[number] = None
+        # Another process can have the second attempt, and a long run has no end.
+        if len(self._failed) > REMEMBERED:
+            del self._failed[next(iter(self._failed))]
+        return True
 
 
 def security_of(options: Options) -> Security | None:
