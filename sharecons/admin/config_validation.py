@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
+from sharecons.config.validation import whole_number
 from sharecons.errors import ConfigurationError
 
 __all__ = [
@@ -88,7 +89,7 @@ def read_bounds(brokers: Mapping[str, str | None]) -> dict[str, Bounds]:
 
 
 def _bounds(name: str, brokers: Mapping[str, str | None], defaults: Bounds) -> Bounds:
-    lowest, highest = (_number(brokers.get(bound)) for bound in bound_names(name))
+    lowest, highest = (whole_number(brokers.get(bound)) for bound in bound_names(name))
     if lowest is None and highest is None:
         return defaults
     by = "the brokers' " + " and ".join(bound_names(name))
@@ -174,7 +175,7 @@ def _suggestion(name: str, known: Collection[str]) -> str:
 
 
 def _number_problem(name: str, value: str, bounds: Bounds) -> str | None:
-    number = _number(value)
+    number = whole_number(value)
     if number is None:
         return f"{name} must be a whole number, not {value!r}"
     if not bounds.lowest <= number <= bounds.highest:
@@ -242,14 +243,8 @@ def _heartbeat_problem(
     """Check that a member sends a heartbeat before its session expires."""
     if not {HEARTBEAT, SESSION} & values.keys():
         return None
-    heartbeat = _number(values.get(HEARTBEAT) or current.get(HEARTBEAT))
-    session = _number(values.get(SESSION) or current.get(SESSION))
+    heartbeat = whole_number(values.get(HEARTBEAT) or current.get(HEARTBEAT))
+    session = whole_number(values.get(SESSION) or current.get(SESSION))
     if heartbeat is None or session is None or heartbeat < session:
         return None
     return f"{HEARTBEAT} ({heartbeat}) must be less than {SESSION} ({session})"
-
-
-def _number(text: str | None) -> int | None:
-    if text is None or not re.fullmatch(r"[+-]?\d{1,18}", text):
-        return None
-    return int(text)

@@ -194,6 +194,7 @@ async def _inspect_once(
 
 def _parse_topics(texts: Sequence[str]) -> "tuple[list[str], list[TopicPartition]]":
     from sharecons._record import TopicPartition
+    from sharecons.config.validation import whole_number
     from sharecons.errors import ConfigurationError
 
     topics: list[str] = []
@@ -204,11 +205,12 @@ def _parse_topics(texts: Sequence[str]) -> "tuple[list[str], list[TopicPartition
             topics.append(topic)
             continue
         for number in numbers.split(","):
-            if not number.strip().isdecimal():
+            partition = whole_number(number.strip())
+            if partition is None or partition < 0:
                 raise ConfigurationError(
                     f"--topic {text!r} is neither TOPIC nor TOPIC:0,1,2"
                 )
-            partitions.append(TopicPartition(topic, int(number)))
+            partitions.append(TopicPartition(topic, partition))
     if topics and partitions:
         raise ConfigurationError(
             "--topic: give partitions for every topic, or for none"

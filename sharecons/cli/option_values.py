@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 __all__ = [
     "Subparsers",
@@ -13,6 +13,9 @@ __all__ = [
     "parse_topic",
     "seconds_between",
 ]
+
+MAX_DIGITS: Final = 19
+"""The digits of the largest offset."""
 
 # A text, since the class cannot be subscripted at run time.
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -73,4 +76,4 @@ def seconds_between(minimum: float, maximum: float) -> Callable[[str], float]:
 
 
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal()
+    return text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS

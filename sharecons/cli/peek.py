@@ -116,16 +116,18 @@ def _write_records(records: "Sequence[Record]", options: argparse.Namespace) -> 
 def _parse_start(text: str) -> "tuple[int | OffsetSpec, int | None]":
     """Parse --from; return a start, and the number of newest records or None."""
     from sharecons.admin import OffsetSpec
+    from sharecons.config.validation import whole_number
     from sharecons.errors import ConfigurationError
 
     if text == "earliest":
         return OffsetSpec.EARLIEST, None
     if text == "latest":
         return OffsetSpec.LATEST, 1
-    if text.isdecimal():
-        return int(text), None
-    if text[:1] == "-" and text[1:].isdecimal() and int(text):
-        return OffsetSpec.LATEST, -int(text)
+    number = whole_number(text)
+    if text[:1] == "-" and number:
+        return OffsetSpec.LATEST, -number
+    if number is not None and text[:1] != "-":
+        return number, None
     try:
         time = datetime.fromisoformat(text)
     except ValueError:

@@ -1,8 +1,7 @@
 """Validation of a client's arguments; every error message names the argument."""
 
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from binascii import Error as Base64Error
+from base64 import urlsafe_b64encode
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf
 from typing import Final, TypeVar
@@ -38,6 +37,7 @@ __all__ = [
     "check_unicode",
     "member_id_of",
     "parse_bootstrap",
+    "whole_number",
 ]
 
 ValueT = TypeVar("ValueT")
@@ -50,10 +50,12 @@ HOUR: Final = 3600.0
 MODES: Final = ("implicit", "explicit")
 
 _ADDRESS: Final = re.compile(
-    r"(?:\[(?P<v6>[0-9a-fA-F:.]+(?:%[\w.-]+)?)\]|(?P<host>[^:\[\]\s/\x00-\x1f\x7f]+)):(?P<port>\d+)"
+    r"(?:\[(?P<v6>[0-9a-fA-F:.]+(?:%[\w.-]+)?)\]|(?P<host>[^:\[\]\s/\x00-\x1f\x7f]+)):(?P<port>[0-9]{1,5})"
 )
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _OFFSET_RESET: Final = re.compile(r"latest|earliest|by_duration:P\S+")
+_KAFKA_UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 def parse_bootstrap(servers: str | Sequence[str]) -> list[Endpoint]:
@@ -132,9 +134,7 @@ def check_unicode(name: str, value: str) -> None:
 
 def check_optional_name(name: str, value: str | None) -> str | None:
     """Return `value` if it is None or a non-empty string."""
-    if value is None:
-        return None
-    if not check_string(name, value):
+    if value is not None and not check_string(name, value):
         raise ConfigurationError(f"{name} must be a non-empty str or None, not ''")
     return value
 
@@ -153,8 +153,7 @@ def check_names(name: str, names: Iterable[str]) -> tuple[str, ...]:
     """Return the names as a tuple; reject a single str, which iterates as characters.
 
     Raises:
-        ConfigurationError: it is a single str or no sequence, or a name is empty or
-            not a str.
+        ConfigurationError: it is no sequence of str, or a name is empty.
     """
     is_sequence = isinstance(names, Iterable) and not isinstance(names, str)
     given = tuple(names) if is_sequence else names
@@ -179,8 +178,7 @@ def check_partitions(
     """Return the partitions as a tuple of `TopicPartition`; None stays None.
 
     Raises:
-        ConfigurationError: one is not a pair of a topic and a partition number, or the
-            number is out of range.
+        ConfigurationError: one is not a pair of a topic and a partition number.
     """
     if partitions is None:
         return None
@@ -205,8 +203,7 @@ def check_by_partition(
     """Return a mapping with `TopicPartition` keys; a plain pair counts as one.
 
     Raises:
-        ConfigurationError: it is no mapping, or a key is not valid for
-            `check_partitions`.
+        ConfigurationError: it is no mapping, or a key is no partition.
     """
     if not isinstance(values, Mapping):
         raise ConfigurationError(
@@ -316,6 +313,11 @@ def check_bool(name: str, value: bool) -> bool:
     return value
 
 
+def whole_number(text: str | None) -> int | None:
+    """Return the number that a text is; None for others, and above 19 digits."""
+    return int(text) if text is not None and _NUMBER.fullmatch(text) else None
+
+
 def check_timeout(value: float) -> None:
     check_number("timeout", value, 0, inf)
 
@@ -331,17 +333,12 @@ def member_id_of(name: str | None) -> str:
     if not isinstance(name, str) or not name:
         raise ConfigurationError(f"member_id must be a non-empty str, not {name!r}")
     check_string("member_id", name)
-    return name if _is_kafka_uuid(name) else _format_uuid(uuid5(NAMESPACE_OID, name))
+    return (
+        name
+        if _KAFKA_UUID.fullmatch(name)
+        else _format_uuid(uuid5(NAMESPACE_OID, name))
+    )
 
 
 def _format_uuid(uuid: UUID) -> str:
     return urlsafe_b64encode(uuid.bytes).rstrip(b"=").decode()
-
-
-def _is_kafka_uuid(text: str) -> bool:
-    if not re.fullmatch(r"[A-Za-z0-9_-]{22}", text):
-        return False
-    try:
-        return len(urlsafe_b64decode(text + "==")) == 16
-    except Base64Error:
-        return False

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from sharecons.config.validation import INT32_MAX
+from sharecons.config.validation import INT32_MAX, whole_number
 from sharecons.protocol.admin.models import Topic
 
 __all__ = [
@@ -108,8 +108,7 @@ class SourceTopic(NamedTuple):
     replicas: int | None = None
 
     def number(self, config: str) -> int | None:
-        value = self.configs.get(config)
-        return None if value is None else int(value)
+        return whole_number(self.configs.get(config))
 
     @property
     def max_bytes(self) -> int | None:
@@ -143,8 +142,7 @@ class _Facts(NamedTuple):
     sources: Sequence[SourceTopic]
 
     def number(self, config: str) -> int | None:
-        value = self.configs.get(config)
-        return None if value is None else int(value)
+        return whole_number(self.configs.get(config))
 
 
 def find_problems(

@@ -17,6 +17,9 @@ __all__ = ["OffsetRange", "OffsetRanges"]
 RAW_DEFLATE: Final = -15
 """The window of zlib, without a header and a checksum."""
 
+MAX_BITS: Final = 63
+"""The size of an offset."""
+
 
 class OffsetRange(NamedTuple):
     """Consecutive offsets; `end` is excluded."""
@@ -138,5 +141,7 @@ def _read_numbers(data: bytes) -> Iterator[int]:
         if not byte & 0x80:
             yield number
             number = shift = 0
+        elif shift > MAX_BITS:
+            raise ValueError("damaged ranges: a number is too long")
     if shift:
         raise ValueError("damaged ranges: the last number is cut off")

@@ -45,6 +45,15 @@ MAX_NOTE: Final = 3_000
 NOTE_FIELDS: Final = 250
 """Characters of a note with neither targets nor dead letters, at most."""
 
+_INVALID: Final = (
+    AttributeError,
+    KeyError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+)
+"""Raised for JSON that is no progress, besides ValueError."""
+
 
 class MarksFullError(Error):
     """The marks of redriven dead letters do not fit in a committed offset's metadata.
@@ -134,8 +143,8 @@ def decode_metadata(offset: int, metadata: str) -> Progress:
             run=str(fields["run"]),
             in_flight=None if batch is None else _in_flight(batch),
         )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"missing: {error}") from error
+    except _INVALID as error:
+        raise ValueError(f"invalid: {error}") from error
 
 
 def _in_flight(batch: Any) -> InFlight:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sharecons._record import TopicPartition
+from sharecons.config.validation import whole_number
 from sharecons.protocol.admin.models import ConfigEntry, ShareGroup
 
 __all__ = [
@@ -46,7 +47,7 @@ def group_facts(
 
     def number(name: str) -> int | None:
         entry = entries.get(name)
-        return None if entry is None or not entry.value else int(entry.value)
+        return None if entry is None else whole_number(entry.value)
 
     lock = number("share.record.lock.duration.ms")
     reset = entries.get("share.auto.offset.reset")

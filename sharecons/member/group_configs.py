@@ -11,6 +11,7 @@ from typing import Any, Final, final
 import anyio
 from anyio.abc import TaskGroup
 
+from sharecons.config.validation import whole_number
 from sharecons.errors import Error
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
@@ -154,4 +155,4 @@ class GroupConfigReader:
 
 
 def _number(text: str | None) -> int:
-    return max(1, int(text)) if text is not None and text.isdigit() else 0
+    return max(0, whole_number(text) or 0)

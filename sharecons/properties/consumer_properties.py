@@ -12,7 +12,13 @@ from functools import partial
 from inspect import signature
 from typing import Any, Final
 
-from sharecons.config.validation import MODES, check_bool, check_choice, check_string
+from sharecons.config.validation import (
+    MODES,
+    check_bool,
+    check_choice,
+    check_string,
+    whole_number,
+)
 from sharecons.member.settings import MEMBER_OPTIONS
 from sharecons.properties.errors import PropertyError, check_property
 from sharecons.properties.known_properties import MISSPELLED, unknown_warning
@@ -185,11 +191,12 @@ def _number(name: str, text: str, minimum: float, maximum: float) -> float:
         ("milliseconds", 1000) if name.endswith(".ms") else ("a whole number", 1)
     )
     low, high = round(minimum * scale), round(maximum * scale)
-    if not (text.isascii() and text.isdecimal() and low <= int(text) <= high):
+    number = whole_number(text)
+    if number is None or not low <= number <= high:
         raise PropertyError(
             name, f"must be {unit} between {low:,} and {high:,}, not {text!r}"
         )
-    return int(text) if scale == 1 else int(text) / scale
+    return number if scale == 1 else number / scale
 
 
 def effect_warning(name: str) -> str | None:

@@ -1,5 +1,6 @@
 """SASL credentials from properties."""
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -74,11 +75,11 @@ def _token_source(
     from sharecons.properties import tokens
 
     if claims := _with_prefix(CLAIM_PREFIX, options):
-        return tokens.unsecured(claims, float(options.get(LIFETIME, tokens.LIFETIME)))
+        return tokens.unsecured(claims, _lifetime(options, tokens.LIFETIME))
     url = properties.get(ENDPOINT, "").strip()
     scheme = url.partition(":")[0].lower()
     if scheme == "file":
-        return tokens.from_file(url)
+        return _from_file(url)
     if scheme not in ("http", "https"):
         raise PropertyError(
             ENDPOINT,
@@ -100,6 +101,28 @@ def _token_source(
             "sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret",
         )
     return tokens.from_endpoint(url, client_id, secret, scope)
+
+
+def _lifetime(options: Mapping[str, str], default: float) -> float:
+    try:
+        lifetime = float(options.get(LIFETIME, default))
+    except ValueError:
+        lifetime = math.nan
+    if not math.isfinite(lifetime):
+        raise PropertyError(
+            jaas.NAME,
+            f"{LIFETIME} must be a number of seconds, not {options[LIFETIME]!r}",
+        )
+    return lifetime
+
+
+def _from_file(url: str) -> TokenSource:
+    from sharecons.properties import tokens
+
+    try:
+        return tokens.from_file(url)
+    except ValueError as error:
+        raise PropertyError(ENDPOINT, f"{url!r} is not a URL: {error}") from error
 
 
 def _jaas_options(properties: Mapping[str, str]) -> Mapping[str, str]:

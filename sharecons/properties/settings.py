@@ -122,13 +122,14 @@ def _client_id(properties: Mapping[str, str]) -> str:
 
 
 def _timeout(properties: Mapping[str, str]) -> float:
+    from sharecons.config.validation import whole_number
     from sharecons.properties.errors import PropertyError
 
     for name in TIMEOUTS:
         if text := properties.get(name, "").strip():
-            if not text.isdecimal() or not int(text):
+            if (milliseconds := whole_number(text) or 0) <= 0:
                 raise PropertyError(
                     name, f"must be a positive number of milliseconds, not {text!r}"
                 )
-            return int(text) / 1000
+            return milliseconds / 1000
     return DEFAULT_TIMEOUT

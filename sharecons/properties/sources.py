@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from os import PathLike, fspath
 
 from sharecons.config.security import Security
+from sharecons.config.validation import check_unicode
 from sharecons.errors import ConfigurationError
 from sharecons.properties import jaas
-from sharecons.properties.errors import PropertyError
+from sharecons.properties.errors import PropertyError, check_property
 from sharecons.properties.known_properties import (
     ALIASES,
     SUPPORTED,
@@ -40,13 +41,16 @@ class MergedProperties:
                 other properties have only their names.
 
         Raises:
-            ConfigurationError: `sasl.jaas.config` is invalid.
+            ConfigurationError: a value is not valid Unicode, or `sasl.jaas.config` is
+                invalid.
         """
         self._origins |= origins
         for name in found:
             if warning := unknown_warning(name):
                 self.warn(name, warning)
         try:
+            for name, value in found.items():
+                check_property(name, check_unicode, value)
             added = expand(found)
         except PropertyError as error:
             raise self.with_origin(error) from error

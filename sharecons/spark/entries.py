@@ -61,13 +61,9 @@ class Entry:
     """A decoded header, and the lines of the ranges, which are decoded on access."""
 
     kind: Literal["opened", "acquired", "trimmed", "load"]
+    identity: Identity | None
     header: Mapping[str, Any]
     lines: Sequence[bytes]
-
-    @property
-    def identity(self) -> Identity | None:
-        owner = self.header.get("ledger")
-        return Identity(**owner) if owner else None
 
     @property
     def topics(self) -> dict[str, TopicId]:
@@ -246,4 +242,6 @@ def parse_entry(data: bytes, name: str) -> Entry:
             f"sharecons reads 1 to {VERSION}; use the sharecons that wrote it, or a "
             "newer one"
         )
-    return Entry(kind=header["kind"], header=header, lines=lines)
+    owner = header.get("ledger")
+    identity = Identity(**owner) if owner else None
+    return Entry(kind=header["kind"], identity=identity, header=header, lines=lines)

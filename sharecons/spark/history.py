@@ -51,6 +51,16 @@ _NUMBER: Final = re.compile(r"(\d{20})\.jsonl")
 WRITTEN: Final = "written"
 """The action of `as_ledger_errors` after a ledger was opened."""
 
+_INVALID: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""Raised for JSON that is no entry."""
+
 _FINISHED_NAME: Final = "{:020d}.finished"
 _FINISHED: Final = re.compile(r"(\d{20})\.finished")
 
@@ -111,6 +121,11 @@ def read_history(storage: ReadableStorage, location: str) -> History:
         LedgerLostError: entries are damaged or missing.
         LedgerError: the storage cannot be read.
     """
+    with _as_invalid_entries(location):
+        return _read_history(storage, location)
+
+
+def _read_history(storage: ReadableStorage, location: str) -> History:
     with as_ledger_errors(location, "listed"):
         names = storage.list_names()
     numbers = sorted(_entry_numbers(names))
@@ -193,8 +208,14 @@ def rebuild(history: History, location: str) -> LedgerState:
     """Return the ledger and the loads that the entries describe.
 
     Raises:
-        LedgerLostError: the positions of the entries are not contiguous.
+        LedgerLostError: the positions of the entries are not contiguous, or entries are
+            damaged.
     """
+    with _as_invalid_entries(location):
+        return _rebuild(history, location)
+
+
+def _rebuild(history: History, location: str) -> LedgerState:
     state = LedgerState(*_last_snapshot(history.entries))
     ledger = state.ledger
     snapshots = [n for n, entry in history.entries if entry.kind == "trimmed"]
@@ -258,6 +279,19 @@ def deleted_error(location: str) -> LedgerLostError:
         "stopped before, or a batch fails, the records that are in no batch are lost; "
         "the log has their offsets. Then start with a new ledgerLocation and checkpoint"
     )
+
+
+@contextmanager
+def _as_invalid_entries(location: str) -> Iterator[None]:
+    """Raise errors of invalid entries as LedgerLostError."""
+    try:
+        yield
+    except _INVALID as error:
+        raise LedgerLostError(
+            f"the ledger in {location} has an entry whose checksum is correct, and "
+            f"whose content is not ({type(error).__name__}: {error}); restore it from "
+            "a copy, or start with a new ledger and checkpoint"
+        ) from error
 
 
 @contextmanager

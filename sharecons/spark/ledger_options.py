@@ -49,9 +49,10 @@ def parse_ledger_option(name: str, value: str) -> Any:
 def _json(name: str, text: str) -> Any:
     try:
         return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        at = error.colno if isinstance(error, json.JSONDecodeError) else 1
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else "too deep"
+    except (ValueError, RecursionError) as error:
+        at, reason = 1, "too deep, or a number is too long"
+        if isinstance(error, json.JSONDecodeError):
+            at, reason = error.colno, error.msg
         # Not `from error`, which contains the whole text.
         raise ConfigurationError(
             f"{name} begins like JSON but is invalid (column {at}: {reason}); write an "

@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn
 
 from sharecons.config import validation as client_options
 from sharecons.config.security import Security
+from sharecons.config.validation import whole_number
 from sharecons.errors import ConfigurationError
 from sharecons.properties import arguments
 from sharecons.properties.consumer_properties import ARGUMENTS, convert_property
@@ -144,11 +145,12 @@ def _flag(name: str, value: str) -> bool:
 
 def _count(minimum: int) -> Callable[[str, str], int]:
     def read(name: str, value: str) -> int:
-        if not re.fullmatch(r"\d+", value.strip()) or int(value) < minimum:
+        number = whole_number(value.strip())
+        if number is None or number < minimum:
             raise ConfigurationError(
                 f"{name} must be an integer of at least {minimum}, not {value!r}"
             )
-        return int(value)
+        return number
 
     return read
 
@@ -193,19 +195,29 @@ def _position(name: str, value: str) -> int | str:
     word = value.strip().lower()
     if word in ("new", "earliest"):
         return word
-    if re.fullmatch(r"\d+", word):
-        return int(word)
+    position = whole_number(word)
+    if position is not None and position >= 0:
+        return position
     raise ConfigurationError(
         f"{name} must be a position in the ledger, 'earliest' (the whole ledger) or "
         f"'new' (the records that this read acquires), not {value!r}"
     )
 
 
+_NO_POSITIONS: Final = (
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+
+
 def _batch_ends(name: str, value: str) -> Mapping[str, Sequence[int]]:
     try:
         found = json.loads(value)
         return {ledger: [int(end) for end in ends] for ledger, ends in found.items()}
-    except (ValueError, TypeError, AttributeError) as error:
+    except _NO_POSITIONS as error:
         raise ConfigurationError(
             f"{name} must be positions by the id of a ledger in JSON "
             '(as in {"4f...": [100, 200]})'

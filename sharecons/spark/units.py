@@ -25,7 +25,7 @@ def parse_duration(name: str, value: str) -> float:
     Raises:
         ConfigurationError: it is no duration.
     """
-    match = re.fullmatch(r"(\d+)\s*([a-z]*)", value.strip().lower())
+    match = re.fullmatch(r"([0-9]{1,19})\s*([a-z]*)", value.strip().lower())
     if match is None or (match[2] or "ms") not in _UNITS:
         raise ConfigurationError(
             f"{name} must be a number with a unit (500ms, 30s, 15m, 2h), not {value!r}"
@@ -40,7 +40,7 @@ def parse_size(name: str, value: str) -> int:
     Raises:
         ConfigurationError: it is no size, or zero.
     """
-    match = re.fullmatch(r"(\d+)\s*([kmgt]?)b?", value.strip().lower())
+    match = re.fullmatch(r"([0-9]{1,19})\s*([kmgt]?)b?", value.strip().lower())
     if match is None or not int(match[1]):
         raise ConfigurationError(
             f"{name} must be a size above 0 (512k, 10m, 1g), not {value!r}"

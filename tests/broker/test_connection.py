@@ -62,8 +62,20 @@ async def test_newer_api_versions_request_gets_response_in_version_0(connected):
         (20).to_bytes(4, "big") + (999).to_bytes(2, "big") + bytes(18),
         (20).to_bytes(4, "big") + (3).to_bytes(2, "big") + b"\0\x63" + bytes(16),
         (20).to_bytes(4, "big") + (3).to_bytes(2, "big") + b"\0\x0c" + b"\xff" * 16,
+        # Metadata 12 and 1, for more topics than there is memory.
+        b"\0\0\0\x10\0\x03\0\x0c" + bytes(7) + b"\xff\xff\xff\xff\x0f",
+        b"\0\0\0\x0e\0\x03\0\x01" + bytes(6) + b"\x7f\xff\xff\xff",
     ],
-    ids=["http", "negative", "short", "unknown api", "unknown version", "damaged"],
+    ids=[
+        "http",
+        "negative",
+        "short",
+        "unknown api",
+        "unknown version",
+        "damaged",
+        "huge",
+        "huge in an old version",
+    ],
 )
 async def test_invalid_frame_closes_the_connection(connected, garbage):
     kafka, client = connected

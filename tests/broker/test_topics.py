@@ -217,6 +217,22 @@ def test_names_with_equal_metrics_collide():
     assert topics.find_collision("a_bc") is None
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"num_partitions": 10_001},
+        {"num_partitions": 2**31 - 1},
+    ],
+)
+def test_more_than_ten_thousand_partitions_are_rejected(fields):
+    result = create(make_cluster(), name="t", **fields)
+
+    assert "policy_violation" == result.error_code.name
+    assert "Excessively large number of partitions per request." in (
+        result.error_message
+    )
+
+
 def test_existing_topic_is_not_created():
     cluster = make_cluster()
     created = create(cluster, name="t")

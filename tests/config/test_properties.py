@@ -237,6 +237,32 @@ def test_unsecured_token_has_claims_and_lifetime():
     assert {"tenant": "t1"} == found.credentials.extensions
 
 
+@pytest.mark.parametrize("lifetime", ["soon", "", "nan", "1e999"])
+def test_lifetime_of_an_unsecured_token_that_is_no_number_is_an_error(lifetime):
+    options = (
+        f'unsecuredLoginStringClaim_sub="a" unsecuredLoginLifetimeSeconds="{lifetime}"'
+    )
+
+    error = error_of(TOKENS, {"sasl.jaas.config": f"{BEARER} {options};"})
+
+    assert "unsecuredLoginLifetimeSeconds must be a number of seconds" in error
+
+
+def test_token_file_that_is_no_url_is_an_error():
+    assert f"{ENDPOINT}: 'file://[' is not a URL" in error_of(
+        TOKENS, {ENDPOINT: "file://["}
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["ssl.truststore.certificates", "client.id", "sasl.oauthbearer.client.id"]
+)
+def test_value_with_a_lone_surrogate_is_an_error(name):
+    error = error_of({name: "a\ud800"})
+
+    assert f"{name}: must be valid Unicode: it has a lone surrogate at index 1" in error
+
+
 def test_token_file_is_read_each_time(tmp_path):
     file = tmp_path / "token"
     found = security(TOKENS, {ENDPOINT: file.as_uri()})

@@ -69,3 +69,13 @@ def test_cut_off_number_is_rejected() -> None:
     data = deflate.compress(b"\x01\x80") + deflate.flush()
     with pytest.raises(ValueError, match="cut off"):
         OffsetRanges.decode(b85encode(data).decode())
+
+
+def test_number_of_megabytes_is_rejected() -> None:
+    import zlib
+    from base64 import b85encode
+
+    deflate = zlib.compressobj(wbits=-15)
+    data = deflate.compress(b"\x80" * 1_000_000 + b"\x01") + deflate.flush()
+    with pytest.raises(ValueError, match="too long"):
+        OffsetRanges.decode(b85encode(data).decode())

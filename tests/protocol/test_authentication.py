@@ -205,6 +205,18 @@ def test_wrong_password_error_has_the_brokers_message():
     )
 
 
+@pytest.mark.parametrize("iterations", ["500001", "10000000", "9" * 5000])
+def test_too_many_iterations_of_a_scram_server_are_an_error(iterations):
+    machine, request = after_handshake(scram_credentials("SCRAM-SHA-256", "secret"))
+    nonce = request.payload.decode().partition("r=")[2]
+
+    challenge = f"r={nonce}x,s=c2FsdA==,i={iterations}"
+    machine.on_response(request, authenticate_response(challenge.encode()))
+
+    assert isinstance(machine.error, AuthenticationError)
+    assert "too many iterations" in str(machine.error)
+
+
 def test_unsupported_mechanism_error_lists_supported_ones():
     machine = new_dialogue(PLAIN)
     request = machine.next_request(0.0)

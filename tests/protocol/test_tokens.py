@@ -44,9 +44,10 @@ def test_expiry_of_a_web_token_is_its_claim():
         web_token({"exp": "soon"}),
         web_token({"exp": True}),
         web_token({"exp": None}),
+        web_token({"exp": -(10**400)}),
         f"a.{urlsafe_b64encode(b'[' * 100_000).decode()}.c",
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_expiry_of_another_token_is_unknown(token):
     assert expiry_of(token) is None

@@ -1,5 +1,7 @@
 """The store of a ledger: durability, exclusive writing, and recovery."""
 
+import zlib
+
 import pytest
 
 from sharecons.errors import ConfigurationError
@@ -457,6 +459,29 @@ def test_missing_entry_is_named_in_the_error(lost):
         LedgerLostError, match=f"the entry {name} of the ledger in .* is missing"
     ):
         open_store(storage)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[1]\n",
+        b"{}\n",
+        b'{"version":1,"kind":"trimmed"}\n',
+        b'{"version":1,"kind":"opened","ledger":{"name":"x"}}\n',
+        b'{"version":1,"kind":"acquired","position":0,"topics":[]}\n[0,0,0,9,1]\n',
+        b'{"version":1,"kind":"acquired","position":0,"topics":[["a","0"]]}\n[0]\n',
+        b"[" * 10_000 + b"\n",
+    ],
+    ids=range(8),
+)
+def test_entry_with_a_correct_checksum_and_invalid_content_is_lost(body):
+    storage = MemoryStorage()
+    name = f"{0:020d}.jsonl"
+    storage.files[name] = body + b'{"crc32":%d}\n' % zlib.crc32(body)
+
+    with pytest.raises(LedgerLostError, match="whose content is not"):
+        Store(storage).read("billing")
 
 
 def test_damaged_entry_is_named_in_the_error():

@@ -16,6 +16,7 @@ LINE_FORMAT: Final = "TOPIC,PARTITION,OFFSET"
 HEADERS: Final = ("topic", "group")
 MAX_PARTITION: Final = 2**31 - 1
 MAX_OFFSET: Final = 2**63 - 1
+MAX_DIGITS: Final = 19
 
 
 class OffsetsFileError(Exception):
@@ -100,6 +101,7 @@ def _parse_line(values: list[str], group: str) -> tuple[TopicPartition, int]:
 
 
 def _parse_number(name: str, text: str, maximum: int) -> int:
-    if not (text.isascii() and text.isdecimal()) or int(text) > maximum:
+    is_number = text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
+    if not is_number or int(text) > maximum:
         raise _LineError(f"{name} {text!r} is not a number from 0 to {maximum}")
     return int(text)

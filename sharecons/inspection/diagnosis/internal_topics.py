@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from sharecons.config.validation import whole_number
 from sharecons.errors import AuthorizationError
 from sharecons.inspection.diagnosis.checks import Check, fail, ok, warn
 from sharecons.protocol.admin.models import ConfigEntry, Topic
@@ -159,4 +160,4 @@ def _check_existing(
 def _number(configs: Result[Entries], name: str) -> int | None:
     """Return a config as a number; None if it is unknown."""
     entry = configs.value.get(name) if configs.ok else None
-    return None if entry is None or not entry.value else int(entry.value)
+    return None if entry is None else whole_number(entry.value)

@@ -7,6 +7,7 @@ Rule 2: no I/O; if something could not be read, its error is passed in.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from sharecons.config.validation import whole_number
 from sharecons.errors import AuthorizationError
 from sharecons.inspection.diagnosis.checks import Check, fail, ok, warn
 from sharecons.protocol.admin.broker_errors import is_code
@@ -165,16 +166,16 @@ def _config_warnings(what: str, values: Mapping[str, str | None]) -> Iterator[Ch
             "starts are skipped",
             "set it to earliest, unless this is intended",
         )
-    limit = values.get("share.delivery.count.limit")
-    if limit is not None and int(limit) < 3:
+    limit = whole_number(values.get("share.delivery.count.limit"))
+    if limit is not None and limit < 3:
         yield warn(
             what,
             f"share.delivery.count.limit is {limit}: a record is archived after "
             f"{limit} deliveries, even if consumers were just restarted",
             "5 is Kafka's default",
         )
-    lock = values.get("share.record.lock.duration.ms")
-    if lock is not None and int(lock) < 5000:
+    lock = whole_number(values.get("share.record.lock.duration.ms"))
+    if lock is not None and lock < 5000:
         yield warn(
             what,
             f"share.record.lock.duration.ms is {lock}: a record that takes longer is "
@@ -183,10 +184,9 @@ def _config_warnings(what: str, values: Mapping[str, str | None]) -> Iterator[Ch
         )
 
 
-def _seconds(milliseconds: str | None) -> str:
-    return (
-        "unknown length" if milliseconds is None else f"{int(milliseconds) / 1000:g} s"
-    )
+def _seconds(text: str | None) -> str:
+    milliseconds = whole_number(text)
+    return "unknown length" if milliseconds is None else f"{milliseconds / 1000:g} s"
 
 
 def check_rights(

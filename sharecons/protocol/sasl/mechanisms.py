@@ -9,6 +9,8 @@ from sharecons.protocol.sasl.tokens import is_token
 __all__ = ["Exchange", "ExchangeError", "start_exchange"]
 
 SEPARATOR: Final = "\x01"
+MAX_ITERATIONS: Final = 500_000  # half a second; Kafka stores up to 16,384 (KIP-554)
+_ITERATIONS: Final = re.compile(r",i=([0-9]{1,9})")
 _NAME: Final = re.compile(r"[A-Za-z]+")
 _VALUE: Final = re.compile(r"[\x21-\x7E \t\r\n]+")
 
@@ -102,6 +104,9 @@ class _Scram:
         return self._client.get_client_first().encode()
 
     def _final(self, challenge: str) -> bytes:
+        found = _ITERATIONS.search(challenge)
+        if found is not None and int(found[1]) > MAX_ITERATIONS:
+            raise ExchangeError(f"too many iterations: {found[1]}")
         self._client.set_server_first(challenge)
         return self._client.get_client_final().encode()
 

@@ -35,5 +35,6 @@ def expiry_of(token: str) -> float | None:
     except (ValueError, RecursionError):
         return None
     expiry = claims.get("exp") if isinstance(claims, dict) else None
-    is_number = isinstance(expiry, int | float) and not isinstance(expiry, bool)
-    return expiry if is_number else None
+    if not isinstance(expiry, int | float) or isinstance(expiry, bool):
+        return None
+    return expiry if abs(expiry) < 1e15 else None

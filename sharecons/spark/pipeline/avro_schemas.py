@@ -92,7 +92,7 @@ def read_schema(text: str) -> AvroSchema:
     """
     try:
         schema = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"--schema is not an Avro schema: {error}") from error
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise ConfigurationError("--schema: the Avro schema must be a record")
@@ -195,6 +195,8 @@ def _record(schema: Any, path: str) -> AvroField:
     fields: dict[str, AvroField] = {}
     for each in schema["fields"]:
         at = f"{path}.{each['name']}".lstrip(".")
+        if not isinstance(each["name"], str):
+            raise _schema_error(at, "the name of a field must be a text")
         if each["name"] in fields:
             raise _schema_error(at, "the field is defined twice")
         fields[each["name"]] = _read(each["type"], at)

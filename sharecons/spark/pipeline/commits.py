@@ -24,6 +24,9 @@ KEPT_COMMITS: Final = 100
 """Commit files that are kept, for drivers that were replaced and still write an old
 batch. Spark keeps the same number of batches in a checkpoint."""
 
+_INVALID: Final = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
+"""Raised for bytes that are no commit."""
+
 SUFFIX: Final = ".json"
 ID_SUFFIX: Final = ".id"
 
@@ -98,7 +101,7 @@ class CommitLog:
         data = self._storage.read(f"{batch}{SUFFIX}")
         try:
             return Commit.decode(data)
-        except (ValueError, TypeError, KeyError) as error:
+        except _INVALID as error:
             raise CommitError(
                 f"the commit file {self.location}/{batch}{SUFFIX} is damaged "
                 f"({len(data)} bytes): it is unknown what of the batch is visible; "

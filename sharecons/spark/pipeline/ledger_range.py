@@ -79,8 +79,8 @@ def _read_offset(files: Files, number: int) -> tuple[str, int]:
     """Return the ledger and the position at which a batch ends."""
     for line in (files.read(_name(number)) or b"").splitlines():
         offset = _parse(line)
-        if "position" in offset and "ledger" in offset:
-            return str(offset["ledger"]), int(offset["position"])
+        if "ledger" in offset and isinstance(offset.get("position"), int):
+            return str(offset["ledger"]), offset["position"]
     raise CommitError(
         f"{files.url(_name(number))} has no position of the source, so the records of "
         f"batch {number} are unknown; restore the checkpoint"
@@ -91,6 +91,6 @@ def _parse(line: bytes) -> dict[str, Any]:
     # The first line is a version, and others have metadata.
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -27,6 +27,7 @@ from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_reader, entity_writer
 
 from sharecons.testing.broker import txn_offset_commit_messages
+from sharecons.testing.broker.request_counts import check_counts
 
 __all__ = [
     "ErrorCode",
@@ -121,6 +122,7 @@ def decode_request(frame: bytes) -> tuple[Header, Request]:
     try:
         kind = load_request_schema(api_key, version)
         header, size = _reader(kind.__header_schema__)(frame, 0)
+        check_counts(kind, frame, size)
         request, _ = _reader(kind)(frame, size)
     except Exception as error:  # native codec: any exception means an invalid frame
         raise ValueError(

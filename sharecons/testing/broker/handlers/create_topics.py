@@ -7,6 +7,7 @@ any topic, even one whose own ACLs deny it.
 
 import uuid
 from collections import Counter
+from typing import Final
 
 from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Cluster
@@ -18,12 +19,24 @@ from sharecons.testing.broker.errors import RequestError
 __all__ = ["handle"]
 
 
+MAX_PARTITIONS: Final = 10_000
+"""Partitions that one request can create."""
+
+TOO_LARGE: Final = RequestError(
+    ErrorCode.policy_violation,
+    "Excessively large number of partitions per request.",
+)
+
+
 async def handle(request: Request, context: Context) -> Response:
     times = Counter(topic.name for topic in request.topics)
     topics = {topic.name: topic for topic in request.topics}
+    is_too_large = _count_partitions(request, context.cluster) > MAX_PARTITIONS
     results = []
     for name, topic in topics.items():
         try:
+            if is_too_large:
+                raise TOO_LARGE
             _check(context.cluster, name, times[name])
             results.append(_create(context, _new_topic(topic), request.validate_only))
         except RequestError as error:
@@ -44,6 +57,14 @@ def _check(cluster: Cluster, name: str, times: int) -> None:
         raise RequestError(
             ErrorCode.topic_authorization_failed, "Authorization failed."
         )
+
+
+def _count_partitions(request: Request, cluster: Cluster) -> int:
+    default = int(cluster.configs.broker_value("num.partitions"))
+    counts = (
+        len(topic.assignments) or topic.num_partitions for topic in request.topics
+    )
+    return sum(default if count == -1 else max(0, count) for count in counts)
 
 
 def _new_topic(topic: Request) -> NewTopic:

@@ -5,6 +5,7 @@ which are in the leader's memory only. A leader epoch older than a previous one 
 fenced; a newer one is stored.
 """
 
+import uuid
 from collections.abc import Callable
 from typing import Final
 
@@ -34,7 +35,9 @@ def each_partition(
 
     def result(topic: Request, partition: Request) -> Response:
         index = int(partition.partition)
-        key = SharePartitionKey(request.group_id, topic.topic_id, index)
+        # The codec reads the id of zeros as null.
+        topic_id = topic.topic_id or uuid.UUID(int=0)
+        key = SharePartitionKey(request.group_id, topic_id, index)
         try:
             _check_request(context, key)
             return {"partition": index, **read(partition, context, key)}

@@ -24,7 +24,7 @@ class Kind(enum.IntEnum):
 
 
 INTEGER_BITS: Final = {Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
-INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
