@@ -2,13 +2,11 @@
 
 import json
 import re
-from collections import Counter
 
 import anyio
 import pytest
 
 from sharecons import ShareGroupAdmin, TopicPartition
-from sharecons.admin import Results
 from sharecons.version import VERSION
 from tests.broker.clients import new_name
 from tests.cli.run_cli import parse_tables, run_cli
@@ -71,37 +69,6 @@ def test_offsets_json_has_all_keys(run_groups, topic, group):
         "lag": 6,
     }
     assert [row] == json.loads(result.out)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("groups", "inspect", "{group}"),
-        ("groups", "inspect", "{group}", "--json"),
-        ("migrate", "{group}", "copy-of-{group}", "--execute"),
-    ],
-    ids=lambda command: " ".join(command[:2] + command[3:]),
-)
-def test_results_are_not_copied_for_each_partition(
-    broker, admin, group_at, monkeypatch, command
-):
-    """With 5,000 partitions these commands took 50 s of CPU."""
-    original = Results.found
-    copies = Counter()
-
-    def found(results):
-        copies[wanted] += 1
-        return original.fget(results)
-
-    monkeypatch.setattr(Results, "found", property(found))
-    for wanted in (1, 30):
-        topic = admin.create_topic(wanted, new_name("wide"))
-        group = group_at({(topic, partition): 0 for partition in range(wanted)})
-        arguments = [each.format(group=group) for each in command]
-        result = run_cli(*arguments, "--bootstrap-server", broker.bootstrap_servers)
-        assert (0, "") == (result.code, result.err)
-
-    assert copies[1] == copies[30] > 0
 
 
 def test_bootstrap_server_option_is_accepted_in_all_forms(broker, group):
