@@ -24,7 +24,7 @@ ADDRESS_SPACE: Final = 2 << 30
 of the end of other programs."""
 
 REPEATED: Final = 1.0
-"""Seconds of CPU time between two interrupts: longer than any code takes to end."""
+"""Seconds between two interrupts: longer than any code takes to end."""
 
 SOON: Final = 0.001
 GC_CALLBACK: Final = "gc_callback"
@@ -98,6 +98,12 @@ def _timer(seconds: float) -> Iterator[None]:
         return
 
     is_armed = True
+    ended = threading.Event()
+    caller = threading.get_ident()
+
+    def interrupt_again() -> None:
+        while not ended.wait(REPEATED):
+            signal.pthread_kill(caller, signal.SIGPROF)
 
     def interrupt(number: int, frame: Any) -> None:
         if not is_armed:
@@ -106,6 +112,9 @@ def _timer(seconds: float) -> Iterator[None]:
             # Python ignores what a callback of the garbage collector raises.
             signal.setitimer(signal.ITIMER_PROF, SOON, REPEATED)
             return
+        # In real time: an event loop that was interrupted while it scheduled a task can
+        # wait for this task without end, which takes no CPU time.
+        threading.Thread(target=interrupt_again, daemon=True).start()
         raise _Interrupt
 
     before = signal.signal(signal.SIGPROF, interrupt)
@@ -115,5 +124,6 @@ def _timer(seconds: float) -> Iterator[None]:
         yield
     finally:
         is_armed = False
+        ended.set()
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
