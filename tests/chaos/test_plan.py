@@ -53,16 +53,16 @@ def test_one_broker_is_down_at_a_time() -> None:
         assert all(a.end < b.at for a, b in zip(down, down[1:], strict=False))
 
 
-def test_seed_decides_the_kind_and_each_tenth_run_needs_spark() -> None:
+def test_seed_decides_the_kind() -> None:
     assert history_of(7) == history_of(7)
-    assert list(histories.KINDS) == [history_of(seed).kind for seed in range(10)]
-    assert [9, 19] == [n for n in range(20) if history_of(n).kind == "spark"]
+    assert list(histories.ROTATION) == [history_of(seed).kind for seed in range(8)]
+    assert "loop" == history_of(8).kind
 
 
 def test_only_programs_that_can_have_tls() -> None:
     allowed = {history_of(n).kind for n in range(100) if history_of(n).allows_tls}
 
-    assert set(histories.KINDS) - {"taskiq", "redrive", "spark"} == allowed
+    assert set(histories.ROTATION) - {"redrive"} == allowed
 
 
 def test_each_kind_meets_each_setting() -> None:
