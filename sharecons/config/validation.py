@@ -314,7 +314,7 @@ def check_bool(name: str, value: bool) -> bool:
 
 
 def whole_number(text: str | None) -> int | None:
-    """Return the number that a text is; None for others, and above 19 digits."""
+    """Return the number in a text, or None; `int` raises for thousands of digits."""
     return int(text) if text is not None and _NUMBER.fullmatch(text) else None
 
 
