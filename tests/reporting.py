@@ -10,10 +10,11 @@ Limits in seconds of CPU time, for the body of a test without its fixtures:
 processes can take as long as a scenario; `slow("reason", seconds=120)` is a limit of
 its own. Without a reason it is an error. The thorough tier has timeouts only.
 
-On a busy machine a test waits for a core, for a broker, and for other processes. So
-twice the limit in CPU time fails the run, and more time of any kind than the limit is a
-line of the report. A passed unit test above its limit is measured once more, since the
-first test of a module pays for imports; the smaller value counts.
+On a busy machine a test waits for a core, for a broker, and for other processes, and
+takes up to three times the CPU time as well (measured: cores share caches and units).
+So four times the limit in CPU time fails the run, and more time of any kind than the
+limit is a line of the report. A passed unit test above its limit is measured once more,
+since the first test of a module pays for imports; the smaller value counts.
 """
 
 import gc
@@ -32,7 +33,7 @@ __all__ = ["LIMITS"]
 
 LIMITS: Final = (0.25, 10.0, 60.0)
 REPORTED: Final = 10
-TOLERANCE: Final = 2.0
+TOLERANCE: Final = 4.0
 """A run fails if a test takes this many times its limit in CPU time."""
 
 SCENARIOS: Final = (

@@ -156,6 +156,7 @@ async def test_other_subscription_keeps_the_delay(
         assert 2 == (await receive(consumer)).delivery_count
 
 
+@pytest.mark.slow("a hundred delays of a minute")
 async def test_lost_connection_ends_the_delay_with_one_warning(
     broker: EmbeddedBroker, warnings: Any
 ) -> None:

@@ -107,6 +107,7 @@ async def test_slow_handler_in_implicit_mode_is_explained(broker, warnings):
     assert HINT in warnings()[0]
 
 
+@pytest.mark.slow("minutes of virtual time")
 async def test_records_that_arrive_after_their_locks_have_a_line_a_minute(
     broker, warnings
 ):

@@ -358,6 +358,7 @@ async def test_handler_whose_calls_all_hang_beside_another_is_a_condition(
     assert text_of(busy).startswith("the only call has run for longer than a lock ")
 
 
+@pytest.mark.slow("five minutes of virtual time")
 @pytest.mark.parametrize(
     "options", [{"concurrency": 1, "health": HealthPolicy(stuck_after=600.0)}, {}]
 )
