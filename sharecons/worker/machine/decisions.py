@@ -9,6 +9,7 @@ from typing import Final, final
 from sharecons.error_text import error_text, text_of
 from sharecons.guard import cause_of, guarded, is_a, type_name
 from sharecons.plain_copy import plain_copy
+from sharecons.worker.machine.isolation import Rank
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.waits import Waits
 from sharecons.worker.outcomes import (
@@ -64,10 +65,17 @@ class Decisions:
             "deliveries",
         )
 
-    def is_suspect(self, item: WorkItem) -> bool:
-        """Return whether a record has ended its process perhaps, and runs alone."""
-        delivery_count: int = item.record.delivery_count
-        return delivery_count >= max(MIN_SUSPECT, self.delivery_limit - SUSPECT_BEFORE)
+    def suspect_rank(self, item: WorkItem) -> Rank | None:
+        """Return the rank of a record that runs alone, as `Isolation` needs it.
+
+        Records with the most deliveries run first: they have none to lose.
+        """
+        count: int = item.record.delivery_count
+        left = self.delivery_limit - count
+        if count < MIN_SUSPECT or left > SUSPECT_BEFORE:
+            return None
+        offset: int = item.record.offset
+        return -count, -offset if left % 2 else offset
 
     def is_spent(self, item: WorkItem) -> bool:
         """Return whether a record becomes a dead letter without a call.
@@ -129,7 +137,7 @@ class Decisions:
         # The policy can be a subclass, and the exception's class have a metaclass.
         outcome = guarded(lambda: decide(settings.retry, error), on_failed_decision)
         if isinstance(outcome, RetryAfter):
-            return self._waits.decide(item, outcome, now)
+            return self._wait(item, outcome, now)
         return outcome
 
     def on_deserialization_error(
@@ -148,8 +156,11 @@ class Decisions:
     def continue_wait(self, item: WorkItem, now: float) -> RecordOutcome:
         """Return where a record waits for the rest of its delay."""
         seconds = max(0.0, item.due - now)
-        retry = RetryAfter(seconds, item.attempt, item.error)
-        return self._waits.decide(item, retry, now)
+        return self._wait(item, RetryAfter(seconds, item.attempt, item.error), now)
+
+    def _wait(self, item: WorkItem, retry: RetryAfter, now: float) -> RecordOutcome:
+        is_suspect = self.suspect_rank(item) is not None
+        return self._waits.decide(item, retry, now, is_suspect=is_suspect)
 
     def is_last_delivery(self, item: WorkItem) -> bool:
         """Return whether the broker archives the record once it is released."""

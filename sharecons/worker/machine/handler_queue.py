@@ -133,7 +133,7 @@ class HandlerQueue:
     def ready_count(self, now: float) -> int:
         """Return how many records could start, if calls were free."""
         if self._waiting:
-            self._wake(now)
+            self.wake(now)
         return self._ready_count
 
     def usable(self, calls: int) -> int:
@@ -227,7 +227,7 @@ class HandlerQueue:
         if self.calls >= self.concurrency - self.unusable:
             return None
         if self._waiting:
-            self._wake(now)
+            self.wake(now)
         if self._max_records > 1:
             return self._next_batch(now, is_stopping)
         return self._start_call(1) if self._ready_count else None
@@ -378,7 +378,7 @@ class HandlerQueue:
         if item.call is None:
             self.early_bytes -= item.size
 
-    def _wake(self, now: float) -> None:
+    def wake(self, now: float) -> None:
         """Make the waiting records ready that are due."""
         while self._waiting and self._waiting[0][0] <= now:
             _, _, item = heapq.heappop(self._waiting)

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import final
 
 from sharecons.worker.machine.handler_queue import HandlerQueue
-from sharecons.worker.machine.isolation import Isolation
+from sharecons.worker.machine.isolation import Isolation, Rank
 from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.machine.settings import HandlerSettings
 
@@ -25,7 +25,7 @@ class Scheduler:
     Args:
         handlers: the settings of each handler.
         concurrency: how many calls run at a time, of all handlers.
-        is_suspect: returns whether a redelivered record runs alone; see `isolation`.
+        rank_of: of the records that run alone; see `Isolation`.
         max_bytes: of the records that are held. Each handler has an equal part, so
             that records that wait for one handler leave the others their bytes.
 
@@ -40,9 +40,9 @@ class Scheduler:
         *,
         concurrency: int,
         max_bytes: int,
-        is_suspect: Callable[[WorkItem], bool] = lambda item: False,
+        rank_of: Callable[[WorkItem], Rank | None] = lambda item: None,
     ) -> None:
-        self.isolation = Isolation(is_suspect)
+        self.isolation = Isolation(rank_of)
         handlers = tuple(handlers)
         self._concurrency = concurrency
         self.queues = tuple(
@@ -106,9 +106,9 @@ class Scheduler:
         """How many handlers receive no further records."""
         return sum(queue.is_full for queue in self.queues)
 
-    def on_taken(self) -> None:
+    def on_taken(self, has_suspects: bool) -> None:
         """Limit the next take, after records were added to the queues."""
-        self.isolation.on_taken(self._busy)
+        self.isolation.on_taken(self._busy, has_suspects=has_suspects)
 
     # Calls.
 

@@ -2,21 +2,25 @@
 
 It waits in the worker, locked, if nothing forbids it. Otherwise it moves to a retry
 topic, or is released. If the bytes that the handler's records can have are nearly used
-up, it moves as well, but is not released: that would use up a delivery.
+up, it moves as well, but is not released: that would use up a delivery. So does a
+suspect that waits for longer than it can be alone: it would lose its last deliveries to
+records that end the process (see `isolation`), and its copy has new ones.
 """
 
 from typing import Final, final
 
 from sharecons.protocol.acknowledge.renewals import RenewalSchedule
+from sharecons.worker.machine.isolation import LIMIT
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.window import WindowTracker
 from sharecons.worker.outcomes import Moved, Released, RetryAfter
 
-__all__ = ["FULL", "HELD_TOO_LONG", "LOCK_ENDS", "STALLS", "STOPS", "Waits"]
+__all__ = ["EXPOSED", "FULL", "HELD_TOO_LONG", "LOCK_ENDS", "STALLS", "STOPS", "Waits"]
 
 STALLS: Final = "it would stall its partition"
 LOCK_ENDS: Final = "its lock ends before its next attempt, and is not renewed"
 HELD_TOO_LONG: Final = "its max_lock_time ends before its next attempt"
+EXPOSED: Final = "it would lose its last deliveries to a crash"
 FULL: Final = "max_held_bytes is nearly reached"
 STOPS: Final = "the worker stops"
 
@@ -40,14 +44,15 @@ class Waits:
         self.is_stopping = False
 
     def decide(
-        self, item: WorkItem, retry: RetryAfter, now: float
+        self, item: WorkItem, retry: RetryAfter, now: float, *, is_suspect: bool = False
     ) -> RetryAfter | Moved | Released:
         """Return where a record waits: `retry` if it waits in the worker.
 
         Args:
             item: a record that has failed, or that waits already.
+            is_suspect: its deliveries are nearly used up.
         """
-        reason = self._why_not_here(item, retry.seconds, now)
+        reason = self._why_not_here(item, retry.seconds, now, is_suspect)
         if reason is None:
             return retry
         topics = item.settings.retry_topics
@@ -56,7 +61,9 @@ class Waits:
             return Moved(topic, retry.seconds, retry.attempt, retry.error)
         return Released(reason, retry.error)
 
-    def _why_not_here(self, item: WorkItem, delay: float, now: float) -> str | None:
+    def _why_not_here(
+        self, item: WorkItem, delay: float, now: float, is_suspect: bool
+    ) -> str | None:
         """Return why a record cannot wait in the worker; None if it can."""
         if self.is_stopping:
             return STOPS
@@ -73,9 +80,13 @@ class Waits:
             and not (waits and lock_left >= LOCK_MARGIN)
         ):
             return LOCK_ENDS
-        # Records with its key wait behind a record with a lane. A retry topic is where
-        # records wait: one that arrives there stays until it is tried.
-        if item.lane is not None or (waits and item.origin is not None):
+        if item.lane is not None:  # records with its key wait behind it
+            return None
+        if item.settings.retry_topics and is_suspect and delay > LIMIT:
+            return EXPOSED
+        # A retry topic is where records wait: one that arrives there stays until it is
+        # tried.
+        if waits and item.origin is not None:
             return None
         if item.settings.retry_topics and item.queue.is_nearly_full:
             return FULL

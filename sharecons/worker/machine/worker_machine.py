@@ -88,7 +88,7 @@ class WorkerMachine:
             topics.handlers,
             concurrency=concurrency,
             max_bytes=max_bytes,
-            is_suspect=self.decisions.is_suspect,
+            rank_of=self.decisions.suspect_rank,
         )
         self._deliveries = Deliveries(topics, self.scheduler, meters)
         self.counts = Counts()
@@ -132,11 +132,12 @@ class WorkerMachine:
             if before is not None:
                 earlier.append(before)
             item.queue.add(item)
+        again = [item for item in items if item.attempt > 1]
         if items:  # an idle worker takes none, again and again
-            self.scheduler.on_taken()
+            self.scheduler.on_taken(any(map(self.decisions.suspect_rank, again)))
         actions = self.on_locks_lost(earlier, DELIVERED_AGAIN) if earlier else NOTHING
         actions = [*actions, *self._deliveries.take_skipped()]
-        uncalled = [i for i in items if i.attempt > 1 and self.decisions.is_spent(i)]
+        uncalled = [item for item in again if self.decisions.is_spent(item)]
         uncalled += self._deliveries.take_without_handler()
         if uncalled:
             actions = [*actions, *self._give_up(uncalled, now)]
@@ -377,11 +378,10 @@ class WorkerMachine:
         actions: Actions,
     ) -> None:
         item.error = error
-        raised = None
+        raised = error if decision_of(error) is None else None
         if item.meter is not None and item.attempt == 1:
             item.meter.on_first_attempt(item.record, now - seconds + self._clock_offset)
-        if decision_of(error) is None:
-            raised = error
+        if raised is not None:
             self.counts.failed += 1
             actions.append(AttemptFailed(item, item.attempt, error, outcome, seconds))
             if item.settings.stop_on_error:

@@ -11,6 +11,7 @@ from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.machine.topic_settings import TopicSettings
 from sharecons.worker.machine.worker_machine import WorkerMachine
 from sharecons.worker.outcomes import DeadLettered, Released
+from sharecons.worker.retry_policy import RetryPolicy
 from tests.worker.machine.simulated_worker import FakeRecord
 
 
@@ -29,9 +30,11 @@ class Working:
         self.offsets = itertools.count()
         self.actions: list[Any] = []
 
-    def take(self, *delivery_counts: int) -> None:
+    def take(self, *delivery_counts: int, key: bytes | None = None) -> None:
         records = [
-            FakeRecord(next(self.offsets), delivery_count=each, lock_deadline=3600.0)
+            FakeRecord(
+                next(self.offsets), key=key, delivery_count=each, lock_deadline=3600.0
+            )
             for each in delivery_counts
         ]
         items = self.machine.new_items(records, self.now, self.now)
@@ -49,8 +52,8 @@ class Working:
             calls.append(call)
         return calls
 
-    def end(self, call: Any) -> None:
-        results = [None] * len(call.items)
+    def end(self, call: Any, error: Exception | None = None) -> None:
+        results = [error] * len(call.items)
         self.actions += self.machine.on_results(call, results, self.now, 0.0)
         self.machine.on_call_ended(call)
 
@@ -179,18 +182,47 @@ def test_suspect_of_a_handler_whose_calls_hang_stops_no_other_handler() -> None:
     assert not working.machine.scheduler.isolation.is_active
 
 
-def test_record_is_no_suspect_once_its_handler_has_ended_in_this_delivery() -> None:
-    working = Working()
+def test_suspect_that_has_failed_is_alone_until_its_next_attempt_has_ended() -> None:
+    working = Working(retry=RetryPolicy(initial=0.5, jitter=0.0))
     working.take(3)
-    call = working.start()
-    item = call.items[0]
-    error = ValueError("bad")
-    working.machine.on_results(call, [error], working.now, 0.0)
-    working.machine.on_call_ended(call)
-    working.now = item.due
+    working.end(working.start(), TimeoutError("slow"))
     working.take(1)
 
+    assert [] == working.start_all()
+    assert 2.0 == working.machine.next_due()
+    working.now = 2.0
+    (again,) = working.start_all()
+    assert [3] == [item.record.delivery_count for item in again.items]
+    working.end(again)
+    (other,) = working.start_all()
+    assert [1] == [item.record.delivery_count for item in other.items]
+    (_,) = [each for each in working.actions if isinstance(each, Warn)]
+
+
+def test_suspect_that_waits_for_long_does_not_stop_the_worker() -> None:
+    working = Working(retry=RetryPolicy(initial=60.0, jitter=0.0))
+    working.take(3)
+    working.end(working.start(), TimeoutError("slow"))
+    working.take(1)
+
+    assert LIMIT == working.machine.next_due()
+    working.now = LIMIT
+    assert 1 == len(working.start_all())
+    working.now = 60.0
+    working.take(1)
     assert 2 == len(working.start_all())
+
+
+def test_suspects_run_in_the_order_of_offsets_and_next_time_against_it() -> None:
+    working = Working()
+    working.take(3, 3, 4, 4, 3)
+    called = []
+    for _ in range(5):
+        call = working.start()
+        called += [item.record.offset for item in call.items]
+        working.end(call)
+
+    assert [3, 2, 0, 1, 4] == called
 
 
 def test_suspect_whose_lock_is_lost_isolates_nothing() -> None:
@@ -265,6 +297,15 @@ def test_one_record_is_taken_first_and_after_a_suspect() -> None:
         taken.append(isolation.max_taken)
 
     assert [1, 2, 4, 1, 2] == taken
+
+
+def test_one_record_is_taken_after_a_suspect_that_is_blocked() -> None:
+    working = Working(key_order=True)
+    isolation = working.machine.scheduler.isolation
+    for counts in ((1,), (1, 1), (3,)):
+        working.take(*counts, key=b"a")
+
+    assert 1 == isolation.max_taken
 
 
 def test_takes_without_records_do_not_raise_the_limit() -> None:
