@@ -6,6 +6,8 @@ Needs `sharecons[taskiq]`. docs/taskiq.md is the guide.
 - `settings`: its options: a member's, and its own.
 - `messages`: how a task becomes a record: its key and headers, and when it is due.
 - `held_tasks`: decides which held task is given to taskiq's receiver next.
+- `isolation`: decides which tasks run alone, because they perhaps end their process.
+- `acknowledgement`: the message that the receiver gets, and its `ack`.
 - `task_source`: takes records from the consumer, keeps their locks, acknowledges them.
 """
 

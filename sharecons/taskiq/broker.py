@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 
 import anyio
 from anyio.abc import TaskGroup
 from taskiq import AckableMessage, AsyncBroker, BrokerMessage
 
+from sharecons._record import Headers
 from sharecons.config.options import documented
 from sharecons.config.validation import check_topic
 from sharecons.errors import ConsumerStateError, RequestTimedOutError
@@ -117,11 +118,8 @@ class ShareGroupBroker(AsyncBroker):
             ConfigurationError: the delay is invalid.
             Error: as `IdempotentProducer.send`.
         """
-        if self._producer is None or self._guard is None:
-            raise ConsumerStateError(
-                "the broker is not started: call `await broker.startup()` first"
-            )
-        self._guard.check()
+        if self._guard is not None:
+            self._guard.check()
         headers = headers_of(
             message.task_id,
             message.task_name,
@@ -129,19 +127,9 @@ class ShareGroupBroker(AsyncBroker):
             max_delay=self._settings.max_delay,
             now_ms=time.time_ns() // 1_000_000,
         )
-        producer, sending = self._producer, self._sending
         timeout = self._settings.delivery_timeout
         with anyio.move_on_after(timeout + REASON_TIME):
-            await sending.acquire()
-            try:
-                await producer.send(
-                    self.topic,
-                    message.message,
-                    key=key_of(message.labels),
-                    headers=headers,
-                )
-            finally:
-                sending.release()
+            await self._write(message.message, key_of(message.labels), headers)
             return
         raise RequestTimedOutError(
             f"task {message.task_name!r} was not written to topic {self.topic!r} "
@@ -165,6 +153,18 @@ class ShareGroupBroker(AsyncBroker):
             source.stop_taking()
 
     # The parts.
+
+    async def _write(self, value: bytes, key: bytes | None, headers: Headers) -> None:
+        producer = self._producer
+        if producer is None:
+            raise ConsumerStateError(
+                "the broker is not started: call `await broker.startup()` first"
+            )
+        async with self._sending:
+            await producer.send(self.topic, value, key=key, headers=headers)
+
+    async def _write_again(self, record: Any) -> None:
+        await self._write(record.value, record.key, record.headers)
 
     def _start_producing(self) -> None:
         if self._producing is not None and not self._producing.has_ended:
@@ -193,6 +193,7 @@ class ShareGroupBroker(AsyncBroker):
                 self.topic,
                 max_lock_time=self._settings.max_lock_time,
                 max_delay=self._settings.max_delay,
+                write_again=self._write_again,
             )
             await source.start()
             self._source = source

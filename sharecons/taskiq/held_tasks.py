@@ -45,13 +45,20 @@ class HeldTask:
     Attributes:
         record: as the broker delivered it.
         lease_end: when it is released, even if the task still runs.
+        is_suspect: it perhaps ends its process; see `isolation`.
     """
 
-    __slots__ = ("lease_end", "record", "settings", "state")
+    __slots__ = ("is_suspect", "lease_end", "record", "settings", "state")
 
     def __init__(
-        self, record: Any, settings: TaskLease, lease_end: float = math.inf
+        self,
+        record: Any,
+        settings: TaskLease,
+        lease_end: float = math.inf,
+        *,
+        is_suspect: bool = False,
     ) -> None:
+        self.is_suspect = is_suspect
         self.record = record
         self.settings = settings
         self.lease_end = lease_end
@@ -100,9 +107,11 @@ class HeldTasks:
         self._waiting += 1
         heapq.heappush(self._delayed, (due, self._added, item))
 
-    def has_next(self, now: float) -> bool:
-        """Return whether a task can be given now."""
-        return bool(self._ready) or self.next_due() <= now
+    def peek(self, now: float) -> HeldTask | None:
+        """Return the next task without a change; None if none can be given now."""
+        if self.next_due() <= now:
+            return self._delayed[0][2]
+        return self._ready[0] if self._ready else None
 
     def next_due(self) -> float:
         """Return when the next delayed task is due; infinity if there is none."""
@@ -111,14 +120,15 @@ class HeldTasks:
         return self._delayed[0][0] if self._delayed else math.inf
 
     def take_next(self, now: float) -> HeldTask | None:
-        """Return the next task for the receiver, or None."""
-        if self.next_due() <= now:
-            item = heapq.heappop(self._delayed)[2]
-            self._waiting -= 1
-        elif self._ready:
-            item = self._ready.popleft()
-        else:
+        """Return the next task, which now runs; None if none can be given now."""
+        item = self.peek(now)
+        if item is None:
             return None
+        if item.state is TaskState.DELAYED:
+            heapq.heappop(self._delayed)
+            self._waiting -= 1
+        else:
+            self._ready.popleft()
         item.state = TaskState.RUNNING
         return item
 

@@ -12,7 +12,7 @@ and if the message is dropped: then nothing could acknowledge the record any mor
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -36,18 +36,29 @@ from sharecons.member.stored_error import StoredError
 from sharecons.net.background import Background
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.protocol.acknowledge.renewals import RenewalSchedule
+from sharecons.taskiq.acknowledgement import Acknowledgement, Message
 from sharecons.taskiq.held_tasks import (
     HeldTask,
     HeldTasks,
     ReceiverCapacity,
     TaskLease,
 )
+from sharecons.taskiq.isolation import Isolation, is_suspect
 from sharecons.taskiq.messages import delay_left
 
 __all__ = ["TaskSource"]
 
 POLL_TIMEOUT: Final = 1.0
 CLOSE_TIMEOUT: Final = 10.0
+
+CONFIRM_TIMEOUT: Final = 5.0
+"""Seconds for earlier acknowledgements before a suspect starts, which takes a delivery
+from each record that is not acknowledged."""
+
+ALONE: Final = (
+    "a task was delivered several times without an acknowledgement, and perhaps ends "
+    "its process: it runs alone"
+)
 
 
 class TaskSource:
@@ -57,6 +68,7 @@ class TaskSource:
         settings: how the member connects, joins its group and fetches.
         max_lock_time: seconds for which the lock of a record is renewed.
         max_delay: seconds for which a delayed task is held at most.
+        write_again: writes a record to its topic once more; raises an `Error`.
     """
 
     def __init__(
@@ -66,12 +78,16 @@ class TaskSource:
         *,
         max_lock_time: float,
         max_delay: float,
+        write_again: Callable[[Any], Awaitable[None]],
     ) -> None:
+        self._write_again = write_again
+        self._writing = 0
         self._max_delay = max_delay
         self._lease = TaskLease(max_lock_time)
         self._min_fetch = settings.fetch.max_records
         self._tasks = HeldTasks()
         self._capacity = ReceiverCapacity()
+        self._isolation = Isolation()
         self._renewals = RenewalSchedule[HeldTask]()
         self._taking = False
         self._wanted = AutoResetEvent()
@@ -157,17 +173,39 @@ class TaskSource:
             while True:
                 if self._failure is not None:
                     self._failure.throw()
-                item = self._tasks.take_next(self._clock())
-                if item is not None:
-                    return self._message(item)
+                item = self._next_allowed(self._clock())
+                if item is not None and item.is_suspect:
+                    with suppress(Error):
+                        await self._source.commit(CONFIRM_TIMEOUT)
+                now = self._clock()
+                if self._next_allowed(now) is not None:
+                    return self._start_next(now)
                 self._wanted.set()
-                await self._arrived.wait_until(self._tasks.next_due())
+                await self._arrived.wait_until(self._next_check(now))
         finally:
             self._is_requested = False
 
-    def _message(self, item: HeldTask) -> AckableMessage:
+    def _next_allowed(self, now: float) -> HeldTask | None:
+        """Return the next task if it can start now, else None."""
+        item, busy = self._tasks.peek(now), self._capacity.running + self._writing
+        allows = item is not None and self._isolation.allows(item, now, busy=busy)
+        return item if allows else None
+
+    def _next_check(self, now: float) -> float:
+        """Return when `_next_allowed` can return a task without another event."""
+        is_blocked = self._tasks.peek(now) is not None
+        due = self._tasks.next_due()
+        return self._isolation.next_check(due, is_blocked=is_blocked)
+
+    def _start_next(self, now: float) -> AckableMessage:
+        item = self._tasks.take_next(now)
+        assert item is not None, "from _next_allowed"
+        self._isolation.on_started(item, now)
         self._capacity.on_given()
-        return _Message(data=item.record.value, ack=_Acknowledgement(self, item))
+        if item.is_suspect:
+            limit = self._source.configs.delivery_limit
+            self._log.warning(ALONE, **_place(item.record), delivery_limit=limit)
+        return Message(data=item.record.value, ack=Acknowledgement(self, item))
 
     def accept(self, item: HeldTask) -> None:
         """Accept a task's record; log it if its lock is lost."""
@@ -191,7 +229,7 @@ class TaskSource:
         A task that has returned can acknowledge later (ack type "manual"), until its
         lock ends: it is not renewed any more.
         """
-        self._capacity.on_ended()
+        self._on_task_end(item)
         if item.is_done:
             return
         if error is None:
@@ -206,7 +244,7 @@ class TaskSource:
 
     def on_discarded(self, item: HeldTask) -> None:
         """Handle the end of a message that no task has handled."""
-        self._capacity.on_ended()
+        self._on_task_end(item)
         self.drop(item)
 
     def drop(self, item: HeldTask) -> None:
@@ -218,9 +256,15 @@ class TaskSource:
             )
             self._end(item, item.record.release)
 
+    def _on_task_end(self, item: HeldTask) -> None:
+        self._capacity.on_ended()
+        self._isolation.on_ended(item)
+        self._arrived.set()  # a suspect waits for other tasks, and others for it
+
     # Records.
 
     def _start_tasks(self, tasks: TaskGroup) -> None:
+        self._start_soon = tasks.start_soon
         tasks.start_soon(self._take_records)
         tasks.start_soon(self._locks.run)
 
@@ -238,7 +282,8 @@ class TaskSource:
             records: list[Any] = []
             try:
                 if fetch:
-                    self._source.demand.up_to(max(self._min_fetch, self._capacity.free))
+                    wanted = max(self._min_fetch, self._capacity.free)
+                    self._source.demand.up_to(min(wanted, self._isolation.max_taken))
                 if count := self._source.buffered or int(fetch):
                     timeout = POLL_TIMEOUT if fetch else 0.0
                     records = await self._source.take(count, timeout=timeout)
@@ -246,27 +291,32 @@ class TaskSource:
                 self._log.warning("records not readable", reason=str(error))
             except Error as error:
                 self._fail(error)
-            for record in records:
-                self._add(record)
+            self._isolation.on_taken([each for each in map(self._add, records) if each])
             if not records and not fetch:
                 await self._wanted.wait_until(FOREVER)
 
     def _must_fetch(self) -> bool:
-        waiting = self._taking and self._is_requested
-        return waiting and not (
-            self._tasks.is_full or self._tasks.has_next(self._clock())
-        )
+        if not self._taking or not self._is_requested or self._tasks.is_full:
+            return False
+        now = self._clock()
+        return self._tasks.peek(now) is None and not self._isolation.is_running(now)
 
-    def _add(self, record: Any) -> None:
+    def _add(self, record: Any) -> HeldTask | None:
+        """Hold a record, and return its task; None if it cannot run."""
         if record.value is None:
             self._log.warning("record rejected: it has no value", **_place(record))
             self._acknowledge(record, record.reject)
-            return
+            return None
         if not self._taking:
             self._acknowledge(record, record.release)
-            return
-        now = self._clock()
-        item = HeldTask(record, self._lease, now + self._lease.max_lock_time)
+            return None
+        now, limit = self._clock(), self._source.configs.delivery_limit
+        item = HeldTask(
+            record,
+            self._lease,
+            now + self._lease.max_lock_time,
+            is_suspect=is_suspect(record.delivery_count, limit),
+        )
         delay = delay_left(
             record.headers,
             max_delay=self._max_delay,
@@ -275,6 +325,27 @@ class TaskSource:
         self._tasks.add(item, now + delay, now)
         self._locks.add(item)
         self._arrived.set()
+        if delay > 0 and item.is_suspect:
+            self._start_soon(self._renew_deliveries, item)
+        return item
+
+    async def _renew_deliveries(self, item: HeldTask) -> None:
+        """Write a delayed suspect again, as a new record, and accept the old one.
+
+        Each task that ends the process takes a delivery from the delayed ones.
+        """
+        self._writing += 1
+        try:
+            await self._write_again(item.record)
+        except Error as error:
+            place = _place(item.record)
+            self._log.warning("delayed task not written again", **place, error=error)
+        else:
+            if not item.is_done:
+                self._end(item, item.record.accept)
+        finally:
+            self._writing -= 1
+            self._arrived.set()
 
     def _end(self, item: HeldTask, acknowledge: Callable[[], None]) -> None:
         self._forget(item)
@@ -284,6 +355,7 @@ class TaskSource:
         self._tasks.remove(item)
         self._renewals.remove(item)
         self._wanted.set()  # no longer full
+        self._arrived.set()  # a suspect whose lock is lost blocks no other task
 
     def _acknowledge(self, record: Any, acknowledge: Callable[[], None]) -> None:
         """Call a method of the record; log it if the record is no longer held."""
@@ -313,54 +385,6 @@ class TaskSource:
                 **_place(item.record),
             )
             self._end(item, item.record.release)
-
-
-class _Acknowledgement:
-    """The `ack` of one message.
-
-    The receiver and the task's context refer to it while they can call it.
-    """
-
-    def __init__(self, source: TaskSource, item: HeldTask) -> None:
-        self._source = source
-        self._item = item
-        self._is_watching = False
-
-    def __call__(self) -> None:
-        self._source.accept(self._item)
-
-    def watch_task(self) -> None:
-        """Watch for the end of the running task: it handles the message."""
-        task = asyncio.current_task()
-        if task is not None and not self._is_watching:
-            self._is_watching = True
-            task.add_done_callback(self._on_task_done)
-
-    def _on_task_done(self, task: "asyncio.Task[Any]") -> None:
-        error: BaseException | None = None
-        if not self._item.is_done:
-            error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        self._source.on_task_ended(self._item, error)
-
-    def __del__(self) -> None:
-        if not self._is_watching:
-            self._source.call_soon(self._source.on_discarded, self._item)
-        elif not self._item.is_done:
-            self._source.call_soon(self._source.drop, self._item)
-
-
-class _Message(AckableMessage):
-    """A message that notes which task handles it.
-
-    taskiq's receiver does not report the end of a task that it does not acknowledge,
-    and keeps its last message. It reads `ack` in the task that handles the message.
-    """
-
-    def __getattribute__(self, name: str) -> Any:
-        value = super().__getattribute__(name)
-        if name == "ack" and isinstance(value, _Acknowledgement):
-            value.watch_task()
-        return value
 
 
 async def _do_nothing() -> None:

@@ -224,7 +224,9 @@ async def test_last_deliveries_of_running_tasks_whose_locks_are_lost_are_logged(
         for number in range(3):
             await tasks.block.kiq(number)
         for delivery in (1, 2):
-            await until(lambda: len(tasks.calls) == 3 * delivery)  # noqa: B023
+            # Redelivered, they wait for the tasks that have lost their locks.
+            called = 3 * delivery
+            await until(lambda: len(tasks.calls) == called, 60.0)  # noqa: B023
             await network.cut()
         await kafka.wait_until_settled("workers")
         tasks.go.set()

@@ -61,9 +61,9 @@ def test_every_task_is_given_or_removed_once(data: st.DataObject) -> None:
                 tasks.add(item, now + data.draw(st.integers(0, 3)), now)
                 open_items.add(item)
             case "take":
-                had = tasks.has_next(now)
+                expected = tasks.peek(now)
                 taken = tasks.take_next(now)
-                assert (taken is not None) is had
+                assert expected is taken
                 if taken is not None:
                     assert taken in open_items
                     assert taken not in given_items
