@@ -14,6 +14,7 @@ from tests.chaos.crashes import (
 )
 from tests.chaos.faults import Faults
 from tests.chaos.fleet import Fleet
+from tests.chaos.group_state import read_group_state, state_notes
 from tests.chaos.journal import Entry
 from tests.chaos.key_order import out_of_order
 from tests.chaos.ledger import Ledger, Position, Verdict
@@ -63,6 +64,9 @@ class Evidence:
     ) -> Verdict:
         entries, letters = list(self._fleet.entries()), self._letters()
         verdict = self._ledger(entries, letters).verdict(faults, begin, end)
+        if verdict.lost:
+            states = read_group_state(self._servers, self._options.group)
+            verdict.notes += state_notes(verdict.lost, self._positions(), states)
         if self._is_own:
             self._add_letters(verdict, letters)
             self._add_crashes(verdict, entries, letters)
@@ -115,8 +119,9 @@ class Evidence:
         return Limits(self._faults.limits)
 
     def _positions(self) -> Mapping[int, list[Position]]:
+        number = task_number if self._options.kind == "taskiq" else number_in
         positions: defaultdict[int, list[Position]] = defaultdict(list)
-        for record in read_topic(self._servers, self._options.topic, task_number):
+        for record in read_topic(self._servers, self._options.topic, number):
             where = record.topic, record.partition, record.offset
             positions[record.number].append(where)
         return positions

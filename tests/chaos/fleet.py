@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -18,7 +19,7 @@ from tests.chaos.clients.crashing import EXIT
 from tests.chaos.clocks import ProcessClock
 from tests.chaos.journal import Entry, JournalTail, read_journal
 
-__all__ = ["Fleet", "running_fleet"]
+__all__ = ["Death", "Fleet", "last_error", "running_fleet"]
 
 STOP: Final = 60.0
 """Seconds in which a process leaves its group after SIGTERM."""
@@ -35,6 +36,34 @@ STATUSES: Final[Mapping[str, int]] = {
 
 FULL: Final = ("MemoryError", "Py4J")
 """In the log of a process whose memory was full, or whose JVM was killed."""
+
+TRACEBACK: Final = re.compile(r"^(?:Traceback|  \+ Exception Group Traceback)", re.M)
+"""The begin of a traceback that is not part of another one."""
+
+
+@dataclass(frozen=True)
+class Death:
+    """The end of a process that no record has planned.
+
+    Attributes:
+        status: negative for a signal.
+        error: the last traceback of its log; without one, the last line.
+    """
+
+    name: str
+    status: int
+    error: str
+
+    def __str__(self) -> str:
+        lines = [line.strip(" |") for line in self.error.splitlines()]
+        text = [line for line in lines if line.strip("+-")]  # no ends of groups
+        return f"{self.name}: {self.status} {text[-1:]}"
+
+
+def last_error(log: str) -> str:
+    """Return the last traceback of a log, whole; without one, its last line."""
+    found = [match.start() for match in TRACEBACK.finditer(log)]
+    return log[found[-1] :] if found else "".join(log.splitlines()[-1:])
 
 
 @dataclass
@@ -62,7 +91,7 @@ class Fleet:
         killed: when processes were killed, by the names of their journals.
         crashed: when processes ended by themselves, in the same way. A supervisor
             starts them again, as it does in production.
-        deaths: ends that no record has planned, with the last lines of the processes.
+        deaths: ends that no record has planned.
         exits: the exit statuses of processes that were stopped, other than 0.
 
     Args:
@@ -84,7 +113,7 @@ class Fleet:
         self.killed: dict[str, float] = {}
         self.crashed: dict[str, float] = {}
         self._left: set[str] = set()
-        self.deaths: list[str] = []
+        self.deaths: list[Death] = []
         self.exits: list[str] = []
         self._command = command
         self._directory = directory / name.replace(" ", "-")
@@ -183,8 +212,8 @@ class Fleet:
             return False
         self._note_crash(member)
         if not self._is_planned(member, status):
-            lines = member.errors.read_text(errors="replace").strip().splitlines()[-1:]
-            self.deaths.append(f"{name}: {status} {lines}")
+            log = member.errors.read_text(errors="replace").strip()
+            self.deaths.append(Death(name, status, last_error(log)))
         return True
 
     def _note_crash(self, member: _Member) -> None:

@@ -14,14 +14,21 @@ from tests.chaos.clients import Options
 from tests.chaos.cluster import Cluster, running_cluster
 from tests.chaos.evidence import Evidence
 from tests.chaos.faults import Faults
-from tests.chaos.fleet import Fleet, running_fleet
+from tests.chaos.fleet import Death, Fleet, running_fleet
 from tests.chaos.histories import NEWEST, History
 from tests.chaos.ledger import Verdict
 from tests.chaos.plan import Fault, kinds_of, plan_faults
 from tests.chaos.producing import PacedProducer, number_value, task_value
 from tests.chaos.redriving import Redriver
 
-__all__ = ["CLIENTS", "ClientResult", "RunOptions", "RunResult", "run_once"]
+__all__ = [
+    "CLIENTS",
+    "ClientResult",
+    "RunOptions",
+    "RunResult",
+    "is_denied",
+    "run_once",
+]
 
 JOIN: Final = 90.0
 SETTLE: Final = 150.0
@@ -217,19 +224,19 @@ def _result(
     minutes: float,
 ) -> ClientResult:
     fleet = client.fleet
-    deaths = [each for each in fleet.deaths if not _is_denied(each)]
+    deaths = [each for each in fleet.deaths if not is_denied(each)]
     return ClientResult(
         fleet.name,
         client.evidence.verdict(times, began, ended),
-        [*deaths, *fleet.exits],
+        [*map(str, deaths), *fleet.exits],
         fleet.growth(),
         fleet.log_lines() / minutes,
     )
 
 
-def _is_denied(death: str) -> bool:
-    """Return whether a process ended as documented, with the reason."""
-    return any(reason in death for reason in DENIALS)
+def is_denied(death: Death) -> bool:
+    """Return whether a process ended as documented: by an exception with the reason."""
+    return death.status == 1 and any(reason in death.error for reason in DENIALS)
 
 
 def _carry_out(plan: Sequence[Fault], faults: Faults, began: float) -> None:

@@ -135,7 +135,7 @@ class Group:
         minutes = split(
             self._deliveries, kills, begin=begin, end=end, interval=interval
         )
-        problems = [*self.fleet.deaths, *self.fleet.exits]
+        problems = [*map(str, self.fleet.deaths), *self.fleet.exits]
         return new_group_result(
             self.name,
             self.books.total,
