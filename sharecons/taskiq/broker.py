@@ -1,6 +1,7 @@
 """`ShareGroupBroker`: taskiq's tasks on a Kafka topic, handed out by a share group."""
 
 import asyncio
+import itertools
 import time
 from collections.abc import AsyncGenerator
 from typing import Any, Final, Unpack
@@ -20,7 +21,12 @@ from sharecons.net.broker_pool import BrokerPool
 from sharecons.net.io.event_loop import LoopGuard
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.taskiq.messages import headers_of, key_of
-from sharecons.taskiq.settings import NO_OPTIONS, BrokerOptions, BrokerSettings
+from sharecons.taskiq.settings import (
+    NO_OPTIONS,
+    BrokerOptions,
+    BrokerSettings,
+    supervised_name,
+)
 from sharecons.taskiq.task_source import TaskSource
 
 __all__ = ["ShareGroupBroker"]
@@ -34,6 +40,9 @@ REASON_TIME: Final = 0.5
 reason. A task that has waited for other tasks has no reason then."""
 
 _log = get_logger(__name__)
+
+_numbers = itertools.count()
+"""Numbers the brokers of a process: two of them can have one topic and group."""
 
 
 @documented(BrokerSettings, *TABLES, types=BrokerOptions, without=NO_OPTIONS)
@@ -66,6 +75,7 @@ class ShareGroupBroker(AsyncBroker):
         self, topic: str, *, group_id: str, **options: Unpack[BrokerOptions]
     ) -> None:
         super().__init__()
+        self._number = next(_numbers)
         self.topic = check_topic("topic", topic)
         self.group_id = group_id
         self._settings = BrokerSettings.of(options)
@@ -189,7 +199,7 @@ class ShareGroupBroker(AsyncBroker):
     async def _start_consuming(self) -> TaskSource:
         if self._source is None:
             source = TaskSource(
-                self._new_member(),
+                self._settings.new_member(self.group_id, self._member_id()),
                 self.topic,
                 max_lock_time=self._settings.max_lock_time,
                 max_delay=self._settings.max_delay,
@@ -213,6 +223,15 @@ class ShareGroupBroker(AsyncBroker):
                 group=self.group_id,
                 waited=f"{self._connect_timeout:g} s",
             )
+
+    def _member_id(self) -> str | None:
+        """Return an id that a worker process keeps when taskiq starts it again.
+
+        The coordinator then replaces the former member, which would keep its partitions
+        until its session ends.
+        """
+        name = supervised_name()
+        return None if name is None else f"{name}-{self.topic}-{self._number}"
 
     def _new_member(self) -> MemberSettings:
         return self._settings.new_member(self.group_id)

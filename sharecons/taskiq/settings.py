@@ -1,5 +1,7 @@
 """The settings of `ShareGroupBroker`."""
 
+import hashlib
+import multiprocessing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,13 +17,14 @@ from sharecons.config.validation import (
 )
 from sharecons.member.settings import MEMBER_OPTIONS, MemberOptions, MemberSettings
 
-__all__ = ["NO_OPTIONS", "BrokerOptions", "BrokerSettings"]
+__all__ = ["NO_OPTIONS", "BrokerOptions", "BrokerSettings", "supervised_name"]
 
 DAY: Final = 24 * HOUR
 
 NO_OPTIONS: Final[Mapping[str, str]] = {
     "acquire_mode": "is always 'record_limit', so that no task waits; omit it",
-    "member_id": "would be the same in all worker processes; omit it",
+    "member_id": "would be the same in all worker processes, whose ids are kept when "
+    "they are started again; omit it",
     "values": "has no effect: taskiq's messages are bytes; omit it",
 }
 """Options of a member that this broker does not have, with the reasons."""
@@ -92,8 +95,11 @@ class BrokerSettings:
         )
         return cls(**own, options=options)
 
-    def new_member(self, group_id: str) -> MemberSettings:
+    def new_member(self, group_id: str, member_id: str | None = None) -> MemberSettings:
         """Return the settings of a new member.
+
+        Args:
+            member_id: its name in the group; None for a new one.
 
         Raises:
             ConfigurationError: an option is invalid.
@@ -104,6 +110,23 @@ class BrokerSettings:
             auto_offset_reset=self.auto_offset_reset,
             max_records=self.max_records,
             client_id=self.client_id,
+            member_id=member_id,
             acquire_mode="record_limit",
             **self.options,
         )
+
+
+def supervised_name() -> str | None:
+    """Return a name that no other process has, and that its successor has; or None.
+
+    taskiq starts its worker processes with multiprocessing, and starts one that has
+    ended again under its name. They inherit a random key, which hosts do not share.
+    """
+    parent, process = (
+        multiprocessing.parent_process(),
+        multiprocessing.current_process(),
+    )
+    if parent is None:
+        return None
+    key = hashlib.sha256(process.authkey).hexdigest()
+    return f"{key}-{parent.pid}-{process.name}"

@@ -36,3 +36,9 @@ async def work(number: int, seconds: float) -> None:
 async def fail(number: int) -> None:
     note("start", number)
     raise ValueError(f"task {number}")
+
+
+@broker.task(task_name="crash")
+async def crash(number: int) -> None:
+    note("start", number)
+    os._exit(1)

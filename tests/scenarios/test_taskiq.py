@@ -10,10 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 pytest.importorskip("taskiq", reason="needs sharecons[taskiq]")
 
+from sharecons import ShareGroupAdmin
 from sharecons.taskiq import ShareGroupBroker
 from tests.complete_lines import complete_lines
 from tests.kafka_plugin import Admin
@@ -58,7 +60,10 @@ class Client:
         @self.broker.task(task_name="fail", retry_on_error=True)
         async def fail(number: int) -> None: ...
 
-        self.work, self.fail = work, fail
+        @self.broker.task(task_name="crash")
+        async def crash(number: int) -> None: ...
+
+        self.work, self.fail, self.crash = work, fail, crash
 
 
 @pytest.fixture
@@ -196,3 +201,32 @@ async def test_stopped_worker_releases_what_it_has_not_started(
     left = await remaining_records(queue)
     assert len(left) == 6 - done.total()
     assert {record.delivery_count for record in left} <= {1, 2}
+
+
+@pytest.mark.timeout(180)
+async def test_task_that_ends_its_process_takes_no_other_with_it_and_no_partition(
+    queue: Queue, client: Client, workers: Workers
+) -> None:
+    members = set()
+    for number in range(8):
+        await client.work.kiq(number, 0.5)
+    await client.crash.kiq(8)
+    process = workers.start()
+
+    async with ShareGroupAdmin(
+        bootstrap_servers=queue.admin.bootstrap_servers
+    ) as admin:
+        while workers.count("end").total() < 8 or workers.count("start")[8] < 5:
+            members |= await member_ids(admin, queue.group)
+            await anyio.sleep(0.2)  # real time: processes start and end
+    await workers.stop(process)
+
+    assert workers.count("start")[8] == 5
+    assert set(workers.count("end")) == set(range(8))
+    assert len(members) == 1, "no former member keeps partitions"
+    assert await remaining_records(queue) == []
+
+
+async def member_ids(admin: ShareGroupAdmin, group: str) -> set[str]:
+    described = (await admin.describe_share_groups(group)).found
+    return {member.member_id for each in described.values() for member in each.members}
