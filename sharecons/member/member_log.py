@@ -5,7 +5,7 @@ from typing import Any, Final
 import anyio
 
 from sharecons.errors import Error
-from sharecons.member.fetch_problems import FetchProblems
+from sharecons.member.fetch_problems import FetchEvent, FetchProblems
 from sharecons.member.unassigned_watch import ObservedMember, UnassignedWatch
 from sharecons.net.io.event_loop import AutoResetEvent, Clock
 from sharecons.net.outages import LOST_DELAY, Outages
@@ -14,23 +14,13 @@ from sharecons.protocol.acknowledge.positions import ranges_text
 from sharecons.protocol.codes import code_name
 from sharecons.protocol.error_advice import FIND_COORDINATOR, HEARTBEAT, advice_for
 from sharecons.protocol.fetch.events import (
-    FetchRecovered,
     LeaderEvent,
     LocksLost,
     MetadataStale,
-    PartitionError,
     Throttled,
     UnexpectedResponse,
     lost_count,
     lost_ranges,
-)
-from sharecons.protocol.fetch.retried_errors import (
-    AcksAccepted,
-    AcksRejected,
-    FetchAccepted,
-    FetchRejected,
-    PartitionFetched,
-    PartitionRetried,
 )
 from sharecons.protocol.group.messages import (
     JOIN_EPOCH,
@@ -210,14 +200,5 @@ class MemberLog:
                 self._responses.on_failure("", self._clock(), what=what)
             case Throttled(node_id):
                 self._log.warning(THROTTLED, node_id=node_id)
-            case (
-                AcksAccepted()
-                | AcksRejected()
-                | FetchAccepted()
-                | FetchRejected()
-                | FetchRecovered()
-                | PartitionError()
-                | PartitionFetched()
-                | PartitionRetried()
-            ):
+            case _ if isinstance(event, FetchEvent):
                 self._fetches.on_event(event)
