@@ -11,8 +11,14 @@ from sharecons.protocol.group.messages import (
     MetadataResponse,
     TopicDescription,
 )
-from sharecons.protocol.group.metadata import REFRESH_INTERVAL, Metadata, TopicError
+from sharecons.protocol.group.metadata import (
+    MAX_FORMER_NAMES,
+    REFRESH_INTERVAL,
+    Metadata,
+    TopicError,
+)
 from sharecons.protocol.partitions import Endpoint, PartitionLeader, SharePartition
+from tests.census import entries_of
 from tests.protocol.message_factories import NO_LEADER, P0, P1, TOPIC, TOPIC_ID
 
 LOST = ConnectionFailedError("the connection broke")
@@ -270,6 +276,50 @@ def test_metadata_with_an_older_leader_epoch_is_ignored():
     exchange(metadata, described(topic((1, 5))), now=REFRESH_INTERVAL)
 
     assert {2: frozenset({P0})} == metadata.leaders()
+
+
+def recreate(metadata: Metadata, number: int) -> bytes:
+    """Delete the topic and create it again, with partitions that move; return its id.
+
+    The coordinator assigns the new partitions after the metadata has arrived.
+    """
+    topic_id = number.to_bytes(16, "big")
+    now = 1000.0 * (number + 1)
+    leaders = {0: (1, 5), 1: (2, 5)}
+    exchange(metadata, described(topic(*leaders.values(), topic_id=topic_id)), now)
+    partitions = frozenset(SharePartition(topic_id, each) for each in leaders)
+    metadata.set_assignment(partitions, now)
+    for each in partitions:
+        metadata.on_leader_moved(each, PartitionLeader(0, 6), now)
+    return topic_id
+
+
+def test_topics_that_are_deleted_and_created_again_leave_nothing():
+    metadata = metadata_with((1, 5))
+    for number in range(2 * MAX_FORMER_NAMES):
+        recreate(metadata, number)
+    early = entries_of(metadata)
+    for number in range(2 * MAX_FORMER_NAMES, 10 * MAX_FORMER_NAMES):
+        recreate(metadata, number)
+
+    assert entries_of(metadata) == early
+
+
+def test_names_of_former_topics_are_kept_for_held_records():
+    metadata = metadata_with((1, 5))
+    former = recreate(metadata, 1)
+    for number in range(2, MAX_FORMER_NAMES):
+        recreate(metadata, number)
+
+    assert TOPIC == metadata.topic_names[former]
+
+
+def test_leaders_of_assigned_partitions_are_kept_while_their_topic_is_not_described():
+    metadata = metadata_with((1, 5))
+
+    exchange(metadata, described(absent()), now=REFRESH_INTERVAL)
+
+    assert {1: frozenset({P0})} == metadata.leaders()
 
 
 # New leaders in responses of other requests.

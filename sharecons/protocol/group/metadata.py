@@ -52,6 +52,10 @@ MAX_RETRY_DELAY: Final = 1.0
 its topic exists begins within about a second of its creation. Also the delay after a
 topic's last partition was taken from the member."""
 
+MAX_FORMER_NAMES: Final = 100
+"""Names kept of topics that are neither described nor assigned any more, as records of
+them can be held."""
+
 
 class TopicError(NamedTuple):
     """The new error code of a subscribed topic; NONE if the error has ended."""
@@ -187,9 +191,9 @@ class Metadata:
         """Return the partitions whose topic names are known, with these names."""
         names = self.topic_names
         return frozenset(
-            TopicPartition(names[topic_id], partition)
+            TopicPartition(name, partition)
             for topic_id, partition in partitions
-            if topic_id in names
+            if (name := names.get(topic_id)) is not None
         )
 
     def unauthorized_topics(self) -> frozenset[str]:
@@ -235,6 +239,8 @@ class Metadata:
             self.brokers = dict(response.brokers)
         for topic in response.topics:
             self._handle_topic(topic)
+        if request.names:
+            self._forget_former_topics(topic.topic_id for topic in response.topics)
         if (
             self._partitions_without_leader()
             or self._topics_with_errors()
@@ -268,6 +274,19 @@ class Metadata:
             # Metadata can be older than a hint.
             if known is None or leader.leader_epoch >= known.leader_epoch:
                 self._leaders[share_partition] = leader
+
+    def _forget_former_topics(self, described: Iterable[TopicId | None]) -> None:
+        """Forget topics that are neither described nor assigned.
+
+        A topic that is deleted and created again has another id each time.
+        """
+        present = {*described, *(each.topic_id for each in self._assigned)}
+        for former in [each for each in self._leaders if each.topic_id not in present]:
+            del self._leaders[former]
+            self._hint_followed_at.pop(former, None)
+        names = [each for each in self.topic_names if each not in present]
+        for topic_id in names[:-MAX_FORMER_NAMES]:
+            del self.topic_names[topic_id]
 
     def _set_topic_code(self, name: str, code: int) -> None:
         before = self.topic_codes.get(name, Code.NONE)
