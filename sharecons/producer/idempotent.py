@@ -71,7 +71,7 @@ class IdempotentProducer:
         request_timeout: seconds to wait for one response.
         first_partition: see `protocol.produce.topics`.
         identity, sequences: a fixed producer id, see `protocol.produce.producer`.
-        observer: observes `send`, `send_all` and `send_each`.
+        observer: observes `send` and `send_each`.
     """
 
     def __init__(
@@ -202,20 +202,6 @@ class IdempotentProducer:
         self._buffered += record.size
         self._machine.add(record)
         self._wakeup.set()
-
-    async def send_all(
-        self, topic: str, records: Sequence[NewRecord], *, partition: int | None = None
-    ) -> None:
-        """Write records, and wait until all in-sync replicas have all of them.
-
-        Raises the first error as `send`; other records can still be written.
-        """
-        outcomes = await self.send_each(
-            [OutgoingRecord(topic, new, partition) for new in records]
-        )
-        for outcome in outcomes:
-            if isinstance(outcome, Error):
-                raise fresh(outcome)
 
     async def send_each(
         self, records: Sequence[OutgoingRecord]

@@ -11,6 +11,7 @@ from sharecons.copies.dead_letter_headers import (
     read_redrive_mark,
 )
 from sharecons.dead_letters.reader import log_ranges, read_records
+from sharecons.producer.idempotent import OutgoingRecord
 from sharecons.records.encoder import NewRecord
 from sharecons.testing import EmbeddedBroker
 from tests.producer.running import producing
@@ -65,7 +66,9 @@ async def write_letters(
         every = list(letters)
         for partition in range(partitions):
             own = every[partition::partitions]
-            await producer.send_all(topic, own, partition=partition)
+            await producer.send_each(
+                [OutgoingRecord(topic, each, partition) for each in own]
+            )
 
 
 def produce_letters(

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from sharecons.errors import ClosedError, Error, RequestTimedOutError
+from sharecons.errors import ClosedError, Error
 from sharecons.producer.records import RecordPosition
 from sharecons.records.encoder import NewRecord
 from sharecons.testing import EmbeddedBroker
@@ -67,21 +67,3 @@ async def test_cancelled_submit_adds_nothing(broker) -> None:
 
     assert scope.cancelled_caught
     assert [b"first", b"last"] == [r.value for r in broker.records("orders")]
-
-
-async def test_send_all_writes_one_batch_in_order(broker) -> None:
-    async with producing_on(broker) as producer:
-        await producer.send_all("orders", [NewRecord(value=value) for value in VALUES])
-        await producer.send_all("orders", [])
-
-    assert VALUES == [record.value for record in broker.records("orders")]
-
-
-async def test_send_all_raises_after_the_last_outcome(broker) -> None:
-    broker.faults.on("Produce", times=None).refuse("NOT_ENOUGH_REPLICAS")
-
-    async with producing_on(broker, delivery_timeout=0.3) as producer:
-        with pytest.raises(RequestTimedOutError, match="NOT_ENOUGH_REPLICAS"):
-            await producer.send_all("orders", [NewRecord(value=b"a")] * 3)
-
-        assert 0 == producer.buffered

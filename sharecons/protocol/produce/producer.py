@@ -157,11 +157,20 @@ class ProducerMachine:
     def next_requests(self, now: float) -> list[NodeRequest]:
         """Return the requests to send now; `on_response` or `on_error` ends each."""
         self._expire(now)
-        for topic in self._topics.values():
-            topic.refresh_metadata(now)
+        self._forget_unused(now)
         requests = [*self._next_lookup(now), *self._next_by_leader(now)]
         self._busy.update(each.node_id for each in requests)
         return requests
+
+    def _forget_unused(self, now: float) -> None:
+        """Forget topics without records for minutes: a program can write to many."""
+        unused = [
+            name for name, topic in self._topics.items() if topic.refresh_metadata(now)
+        ]
+        if unused and not (self._is_fixed or None in self._busy):
+            self._identity = None  # leaders know the sequence numbers of this one
+            for name in unused:
+                del self._topics[name]
 
     def next_deadline(self, now: float) -> float:
         """Return when to call `next_requests` again if no response comes before."""

@@ -139,11 +139,16 @@ class TopicQueue:
 
     # Metadata.
 
-    def refresh_metadata(self, now: float) -> None:
-        """Request old metadata again, as the topic can have more partitions now."""
-        if now >= self._metadata_until:
-            self._metadata_until = now + METADATA_MAX_AGE
-            self.is_stale = True
+    def refresh_metadata(self, now: float) -> bool:
+        """Request old metadata again, as the topic can have more partitions now.
+
+        Return whether nothing has needed it since it became old the last time.
+        """
+        if now < self._metadata_until:
+            return False
+        self._metadata_until = now + METADATA_MAX_AGE
+        was_stale, self.is_stale = self.is_stale, True
+        return was_stale and self.is_empty
 
     def mark_stale(self, now: float) -> None:
         """Request metadata again: a leader might have changed."""

@@ -23,8 +23,10 @@ from sharecons.protocol.produce.producer import (
     NodeRequest,
     ProducerMachine,
 )
+from sharecons.protocol.produce.topics import METADATA_MAX_AGE
 from sharecons.record import TopicPartition
 from sharecons.records.encoder import NewRecord
+from tests.census import entries_of
 from tests.protocol.produce.simulated_brokers import SimulatedBrokers, values_of
 
 TIMEOUT = 30.0
@@ -538,3 +540,51 @@ def test_other_batch_of_a_second_process_fails_and_requests_no_new_id() -> None:
     assert isinstance(event.error, BrokerError)
     assert Code.OUT_OF_ORDER_SEQUENCE_NUMBER == event.error.code
     assert producer.is_idle
+
+
+def test_topics_that_are_written_once_are_forgotten_after_minutes() -> None:
+    harness = Harness()
+    entries = []
+    for number in range(40):
+        harness.brokers.create(f"replies-{number}", 1)
+        harness.add(b"reply", topic=f"replies-{number}")
+        harness.run()
+        harness.add(b"a")
+        harness.run()
+        harness.now += METADATA_MAX_AGE / 2
+        assert [(b"reply", 0), (b"a", number)] == harness.outcomes()
+        entries.append(sum(entries_of(harness.producer).values()))
+
+    assert max(entries[20:]) <= max(entries[:20])
+
+
+def test_record_for_a_forgotten_topic_is_written_under_another_producer_id() -> None:
+    """With the same id its sequence number would be of the first record."""
+    harness = Harness()
+    harness.brokers.create("replies", 1)
+    for value in (b"a", b"b"):
+        harness.add(value, topic="replies")
+        harness.run()
+        for _ in range(3):
+            harness.now += METADATA_MAX_AGE
+            harness.add(value)
+            harness.run()
+
+    assert [b"a", b"b"] == harness.brokers.logs[TopicPartition("replies", 0)]
+    ids = [r for r in harness.brokers.requests if r.request == InitProducerId()]
+    assert 2 == len(ids)
+
+
+def test_topic_is_not_forgotten_by_a_producer_with_a_fixed_id() -> None:
+    harness = Harness()
+    harness.producer = ProducerMachine(identity=ProducerIdentity(7, 0))
+    harness.brokers.create("replies", 1)
+    for value in (b"a", b"b"):
+        harness.add(value, topic="replies")
+        harness.run()
+        for _ in range(3):
+            harness.now += METADATA_MAX_AGE
+            harness.add(value)
+            harness.run()
+
+    assert [b"a", b"b"] == harness.brokers.logs[TopicPartition("replies", 0)]
