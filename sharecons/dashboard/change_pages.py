@@ -71,5 +71,8 @@ async def _fields(request: Request) -> dict[str, str] | None:
         if len(body) > MAX_BODY:
             return None
     text = body.decode("utf-8", "replace")
-    found = parse_qs(text, keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    try:
+        found = parse_qs(text, keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    except ValueError:  # more fields
+        return None
     return {name: " ".join(values) for name, values in found.items()}

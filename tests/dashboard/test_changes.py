@@ -215,9 +215,12 @@ async def test_change_with_an_unexpected_error_is_not_running_any_more(monkeypat
     assert "interrupted" == change.state
 
 
-async def test_large_form_is_refused(broker):
+@pytest.mark.parametrize(
+    "content", [b"x" * 100_000, b"a=1&" * 300], ids=["bytes", "fields"]
+)
+async def test_large_form_is_refused(broker, content):
     async with dashboard(broker, **CHANGES) as http:
-        response = await http.post("/plan/redrive", content=b"x" * 100_000)
+        response = await http.post("/plan/redrive", content=content)
 
     assert 413 == response.status_code
 

@@ -17,6 +17,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "requests": (),
     "texts": (),
     "headers": (),
+    "dashboard": ("starlette", "jinja2"),
     "spark": ("pyspark", "fastavro"),
 }
 """The modules of targets, and the packages that they need."""
