@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from tests.chaos.histories import History
+from tests.chaos.ledger import Verdict
+from tests.chaos.plan import CLOCK_KINDS
 from tests.chaos.run import ClientResult, RunResult
 
 __all__ = ["save", "summary", "table"]
@@ -25,7 +26,7 @@ def table(result: RunResult) -> Iterator[str]:
         + ", ".join(f"{count} x {kind}" for kind, count in kinds.most_common())
     )
     for client in result.clients:
-        yield f"  {_line(client)}"
+        yield f"  {_line(client, _recoveries(result, client))}"
         yield from (f"    broken: {text}" for text in client.verdict.broken)
         yield from (f"    {text}" for text in client.verdict.notes)
     for error in result.errors:
@@ -41,10 +42,19 @@ def _description(history: History) -> str:
     )
 
 
-def _line(client: ClientResult) -> str:
+def _recoveries(result: RunResult, client: ClientResult) -> list[float]:
+    """Return the recoveries of the faults that all clients have.
+
+    The clocks of sharecons's processes alone jump.
+    """
+    pairs = zip(result.faults, client.verdict.recoveries, strict=True)
+    return [each for (fault, *_), each in pairs if fault.kind not in CLOCK_KINDS]
+
+
+def _line(client: ClientResult, recoveries: Sequence[float]) -> str:
     verdict = client.verdict
     duplicates = ", ".join(f"{n} {why}" for why, n in verdict.duplicates.items())
-    recovery = median(verdict.recoveries) if verdict.recoveries else 0.0
+    recovery = median(recoveries) if recoveries else 0.0
     return (
         f"{client.name:10} {verdict.produced} produced, {len(verdict.lost)} lost"
         f" {verdict.lost[:5] or ''}, {verdict.written_off} written off,"
@@ -67,19 +77,22 @@ def summary(results: Sequence[RunResult]) -> Iterator[str]:
     names = {client.name for result in results for client in result.clients}
     for name in sorted(names, reverse=True):
         for keeps in (False, True):
-            clients = [
-                client
+            found = [
+                (client.verdict, _recoveries(result, client))
                 for result in results
                 if result.options.history.keeps_ids is keeps
                 for client in result.clients
                 if client.name == name
             ]
-            if clients:
-                yield _medians(name, keeps, [each.verdict for each in clients])
+            if found:
+                yield _medians(name, keeps, found)
 
 
-def _medians(name: str, keeps: bool, verdicts: Sequence[Any]) -> str:
-    recoveries = [each for v in verdicts for each in v.recoveries]
+def _medians(
+    name: str, keeps: bool, found: Sequence[tuple[Verdict, Sequence[float]]]
+) -> str:
+    verdicts = [verdict for verdict, _ in found]
+    recoveries = [each for _, several in found for each in several]
     return (
         f"{name:10} {'kept' if keeps else 'new '} ids, {len(verdicts)} runs: "
         f"{sum(len(v.lost) for v in verdicts)} lost, "

@@ -9,6 +9,7 @@ import select
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ import anyio
 from sharecons import (
     AcknowledgeResult,
     AcknowledgeType,
+    AuthorizationError,
     BatchHandler,
     DeadLetter,
     HandlerBatch,
@@ -43,6 +45,9 @@ RESTARTS: Final = 100
 
 REMEMBERED: Final = 1000
 """Numbers that have failed at their first attempt; each fails once."""
+
+
+Consumer = ShareConsumer[Any, Any]
 
 
 class Program:
@@ -79,18 +84,28 @@ class Program:
     async def loop(self) -> None:
         """Accept each record by taking the next one."""
         async with self._consumer() as consumer:
-            self._journal.note("started")
-            async for record in consumer:
-                await anyio.sleep(self._options.seconds)  # real time: a handler's work
-                self.note("handled", record)
+            await self._consume(consumer, partial(self.note, "handled"))
 
     async def explicit(self) -> None:
         """Accept, release and reject records one by one."""
         async with self._consumer(acknowledgement="explicit") as consumer:
-            self._journal.note("started")
-            async for record in consumer:
-                await anyio.sleep(self._options.seconds)  # real time: a handler's work
-                self._acknowledge(record)
+            await self._consume(consumer, self._acknowledge)
+
+    async def _consume(
+        self, consumer: Consumer, process: Callable[[Record[Any, Any]], None]
+    ) -> None:
+        """Process records; a topic that is denied is consumed again once it is not."""
+        self._journal.note("started")
+        while True:
+            try:
+                async for record in consumer:
+                    await anyio.sleep(self._options.seconds)  # real time: a handler
+                    process(record)
+                return
+            except (
+                AuthorizationError
+            ) as error:  # once, as docs/consumer-running.md says
+                sys.stderr.write(f"{error}\n")
 
     def _acknowledge(self, record: Record[Any, Any]) -> None:
         if not record.held:
@@ -106,7 +121,7 @@ class Program:
                 self.note("handled", record)
                 record.accept()
 
-    def _consumer(self, **options: Any) -> ShareConsumer[Any, Any]:
+    def _consumer(self, **options: Any) -> Consumer:
         return ShareConsumer(
             self._options.topic,
             group_id=self._options.group,
