@@ -253,7 +253,8 @@ class RecordSource(SourceState, Protocol):
         """Settle a record: the acknowledgement is sent soon, and can still fail.
 
         Raises:
-            LockLostError: the lock was lost; the record is delivered again.
+            LockLostError: the lock was lost; the record is delivered again. The
+                callback for results receives this as well.
             RecordStateError: the record is settled already.
             ClosedError: the source is closed, which released the record.
         """

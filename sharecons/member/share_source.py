@@ -12,6 +12,7 @@ from sharecons.errors import (
     CommitTimeoutError,
     ConsumerStateError,
     Error,
+    LockLostError,
     NotSubscribedError,
 )
 from sharecons.instrumentation import MemberObserver
@@ -29,7 +30,11 @@ from sharecons.net.background import Background
 from sharecons.net.connection import Connection
 from sharecons.net.io.event_loop import FOREVER, running_clock
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
+from sharecons.protocol.acknowledge.result_log import (
+    AcknowledgeFailure,
+    AcknowledgeResult,
+)
+from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.demand import FetchDemand
 from sharecons.record import ACCEPT, RELEASE, AcknowledgeType, TopicPartition
 
@@ -37,6 +42,8 @@ if TYPE_CHECKING:  # loaded only if brokers collect metrics
     from sharecons.member.telemetry import Send, Telemetry
 
 __all__ = ["LEAVE_TIMEOUT", "SETTLE_TIMEOUT", "ShareSource"]
+
+LOCK_LOST: Final = Code.INVALID_RECORD_STATE
 
 SETTLE_TIMEOUT: Final = 3.0
 """Seconds to send the last acknowledgements. `sharecons run` exits a second later."""
@@ -211,6 +218,12 @@ class ShareSource(Lifecycle):
                 record.release()
             else:
                 record.reject()
+        except LockLostError as error:
+            # The application has not made this call: its callback gets the result.
+            failure = AcknowledgeFailure(LOCK_LOST, LOCK_LOST.name, str(error))
+            at = record.topic, record.partition, record.offset, record.offset
+            self.buffer.on_ack_results([AcknowledgeResult(*at, kind, failure)])
+            raise
         finally:
             result_log.is_guarded = was_guarded
 

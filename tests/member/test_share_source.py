@@ -18,6 +18,7 @@ from sharecons.member.source_options import SourceOptions
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.event_loop import running_clock
 from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.testing import EmbeddedBroker
 from tests.net.embedded import GROUP, LATENCY, SlowNetwork, accepted, running
@@ -116,6 +117,28 @@ async def test_locks_lost_with_the_connection_are_reported_immediately() -> None
         assert user.lost_at - before <= 0.005 + 2 * LATENCY, "after the linger"
         with pytest.raises(LockLostError):
             records[0].accept()
+
+
+async def test_acknowledgement_of_a_record_whose_lock_is_lost_has_a_result() -> None:
+    results: list[AcknowledgeResult] = []
+    async with running(records=3) as broker:
+        source = ShareSource(options(broker, on_acknowledged=results.extend))
+        await source.start()
+        source.demand.up_to(3)
+        records = await source.take(3, timeout=60.0)
+        broker.faults.on("ShareAcknowledge").cut()
+        records[1].renew()
+        await until(lambda: not records[0].held)
+
+        with pytest.raises(LockLostError):
+            source.acknowledge(records[0], AcknowledgeType.ACCEPT)
+        await source.close(10.0)
+
+    (result,) = [each for each in results if each.type is AcknowledgeType.ACCEPT]
+    assert ("orders", 0, 0, 0) == result[:4]
+    assert result.error is not None
+    assert "INVALID_RECORD_STATE" == result.error.name
+    assert "the connection to node 1 was lost" in result.error.message
 
 
 async def test_leases_arrive_undecoded_in_rounds_without_a_request() -> None:
