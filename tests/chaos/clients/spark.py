@@ -2,8 +2,9 @@
 
 python -m tests.chaos.clients.spark JSON
 
-Ledger and checkpoint are beside the journal. Each record that ends a process does that
-once: the driver, its JVM, or a Python worker of a task.
+Ledger and checkpoint are beside the journal. A record that ends a process does that
+once: the driver, its JVM, or a Python worker of a task. Spark takes half a minute to
+start, and all records of that time are in one batch, so such records are far apart.
 """
 
 import faulthandler
@@ -11,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -29,6 +31,11 @@ SCHEMA: Final = (
 )
 IN_DRIVER: Final = ("exit", "memory")
 IN_TASK: Final = ("segfault", "kill")
+DRIVER_PAUSE: Final = 30.0
+"""Seconds from the first batch of a driver to its end, so that each one makes way."""
+
+TASK_PAUSE: Final = 15.0
+"""Seconds between two ends in tasks: a task that fails four times ends the query."""
 
 
 class Program:
@@ -37,6 +44,7 @@ class Program:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._journal = options.journal
+        self._first_batch: float | None = None
         self._place = Path(options.journal).parent / "spark"
         self._place.mkdir(exist_ok=True)
 
@@ -79,6 +87,7 @@ class Program:
             if self._crashes(row, IN_DRIVER):
                 self._end_driver(row)
         Journal(self._journal).note_all("handled", rows, f"batch-{batch_id}")
+        self._first_batch = self._first_batch or time.monotonic()
 
     def _check(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Pass on the rows of a task, in a Python worker of Spark."""
@@ -97,11 +106,25 @@ class Program:
         plan = self._plan(row)
         if plan not in plans:
             return False
+        if not (self._can_end_driver() if plans is IN_DRIVER else self._can_end_task()):
+            return False
         with suppress(FileExistsError):
             (self._place / f"crashed-{row[0]}").touch(exist_ok=False)
+            (self._place / f"crashed-in-{plans[0]}").touch()
             Journal(self._journal).note_all("crashes", [row], plan)
             return True
         return False
+
+    def _can_end_driver(self) -> bool:
+        first = self._first_batch
+        return first is not None and time.monotonic() > first + DRIVER_PAUSE
+
+    def _can_end_task(self) -> bool:
+        """Return whether the last end in a task, in any process, is long ago."""
+        with suppress(FileNotFoundError):
+            last = (self._place / f"crashed-in-{IN_TASK[0]}").stat().st_mtime
+            return time.time() > last + TASK_PAUSE
+        return True
 
     def _end_driver(self, row: tuple[Any, ...]) -> None:
         if self._plan(row) == "exit":
@@ -116,8 +139,14 @@ class Program:
 
 
 def start_spark() -> Any:
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    """Start Spark with short starts of its processes, as tests of Spark have."""
+    from tests.spark.spark_session import environment
+
+    given = environment()
+    # Its workers start in this directory, and import the checkout from it.
+    del given["PYTHONSAFEPATH"]
+    paths = given["PYTHONPATH"], os.environ.get("PYTHONPATH", "")
+    os.environ.update(given, PYTHONPATH=os.pathsep.join(filter(None, paths)))
     warnings.simplefilter("ignore")
     from pyspark.sql import SparkSession
 
@@ -125,8 +154,8 @@ def start_spark() -> Any:
 
     spark = (
         SparkSession.builder.master("local[2,4]")
-        .config("spark.ui.enabled", "false")
         .config("spark.log.level", "ERROR")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "600m")
         .getOrCreate()
     )
