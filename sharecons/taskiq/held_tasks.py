@@ -14,9 +14,17 @@ import enum
 import heapq
 import math
 from collections import deque
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, final
 
-__all__ = ["MAX_DELAYED", "HeldTask", "HeldTasks", "ReceiverCapacity", "TaskLease"]
+__all__ = [
+    "MAX_DELAYED",
+    "HeldTask",
+    "HeldTasks",
+    "ReceiverCapacity",
+    "TaskLease",
+    "place_of",
+]
 
 MAX_DELAYED: Final = 1000
 """The number of delayed tasks above which no more records are taken: half of the
@@ -45,10 +53,11 @@ class HeldTask:
     Attributes:
         record: as the broker delivered it.
         lease_end: when it is released, even if the task still runs.
-        is_suspect: it perhaps ends its process; see `isolation`.
+        deliveries_left: of a task that perhaps ends its process (see `isolation`);
+            None of others.
     """
 
-    __slots__ = ("is_suspect", "lease_end", "record", "settings", "state")
+    __slots__ = ("deliveries_left", "lease_end", "record", "settings", "state")
 
     def __init__(
         self,
@@ -56,13 +65,18 @@ class HeldTask:
         settings: TaskLease,
         lease_end: float = math.inf,
         *,
-        is_suspect: bool = False,
+        deliveries_left: int | None = None,
     ) -> None:
-        self.is_suspect = is_suspect
+        self.deliveries_left = deliveries_left
         self.record = record
         self.settings = settings
         self.lease_end = lease_end
         self.state = TaskState.READY
+
+    @property
+    def is_suspect(self) -> bool:
+        """True if it perhaps ends its process."""
+        return self.deliveries_left is not None
 
     @property
     def is_done(self) -> bool:
@@ -82,6 +96,7 @@ class HeldTasks:
     def __init__(self) -> None:
         self._held: dict[HeldTask, None] = {}
         self._ready: deque[HeldTask] = deque()
+        self._suspects: list[HeldTask] = []
         self._delayed: list[tuple[float, int, HeldTask]] = []
         self._added = 0
         self._waiting = 0
@@ -100,7 +115,7 @@ class HeldTasks:
         """Add a task that can run at `due` or later."""
         self._held[item] = None
         if due <= now:
-            self._ready.append(item)
+            self._queue_of(item).append(item)
             return
         item.state = TaskState.DELAYED
         self._added += 1
@@ -111,6 +126,8 @@ class HeldTasks:
         """Return the next task without a change; None if none can be given now."""
         if self.next_due() <= now:
             return self._delayed[0][2]
+        if self._suspects:
+            return _first_suspect(self._suspects)
         return self._ready[0] if self._ready else None
 
     def next_due(self) -> float:
@@ -128,7 +145,7 @@ class HeldTasks:
             heapq.heappop(self._delayed)
             self._waiting -= 1
         else:
-            self._ready.popleft()
+            self._queue_of(item).remove(item)
         item.state = TaskState.RUNNING
         return item
 
@@ -137,15 +154,31 @@ class HeldTasks:
         if item.is_done:
             return
         if item.state is TaskState.READY:
-            self._ready.remove(item)
+            self._queue_of(item).remove(item)
         elif item.state is TaskState.DELAYED:
             self._waiting -= 1
         item.state = TaskState.DONE
         del self._held[item]
 
+    def _queue_of(self, item: HeldTask) -> "deque[HeldTask] | list[HeldTask]":
+        return self._suspects if item.is_suspect else self._ready
+
     def not_given(self) -> list[HeldTask]:
         """Return the tasks that the receiver has not taken."""
         return [item for item in self._held if item.state is not TaskState.RUNNING]
+
+
+def _first_suspect(suspects: Sequence[HeldTask]) -> HeldTask:
+    """Return the suspect to start first: one with the fewest deliveries left.
+
+    Each leader returns at least one record, so after a crash the same suspects arrive
+    together again. Each delivery begins with another one, so that a task that ends its
+    process is not always before the others: the first, the last, one in the middle.
+    """
+    fewest = min(each.deliveries_left or 0 for each in suspects)
+    last = [each for each in suspects if (each.deliveries_left or 0) == fewest]
+    last.sort(key=lambda each: (each.record.partition, each.record.offset))
+    return last[(len(last) // 2, -1, 0)[fewest % 3]]
 
 
 @final
@@ -180,3 +213,13 @@ class ReceiverCapacity:
     def on_ended(self) -> None:
         """Subtract a task that has ended or was dropped."""
         self.running -= 1
+
+
+def place_of(record: Any) -> dict[str, Any]:
+    """Return the fields of log lines about a record."""
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "delivery_count": record.delivery_count,
+    }

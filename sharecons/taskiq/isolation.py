@@ -10,8 +10,11 @@ the wait of one suspect delay no other one. While MAX_HUNG suspects run that hav
 outlived LIMIT, no task is suspect: tasks are slow, and do not end their process.
 
 Tasks that are held beside a suspect lose a delivery with it, started or not. So after a
-suspect, and at the start of a process, one record is taken, and then twice as many each
-time. `sharecons.worker.machine.isolation` has the same rules.
+suspect, and at the start of a process, one record is taken (one of each leader), and
+then twice as many each time. A suspect starts once all leaders have responded, since
+`HeldTasks` chooses among the suspects that are held.
+
+`sharecons.worker.machine.isolation` has the same times and deliveries.
 """
 
 from collections.abc import Sequence
@@ -19,7 +22,7 @@ from typing import Final, final
 
 from sharecons.taskiq.held_tasks import HeldTask
 
-__all__ = ["LIMIT", "MAX_HUNG", "Isolation", "is_suspect"]
+__all__ = ["LIMIT", "MAX_HUNG", "Isolation", "deliveries_left"]
 
 LIMIT: Final = 10.0
 """Seconds for which a suspect waits for other tasks, and for which it runs alone."""
@@ -33,16 +36,17 @@ DEFAULT_DELIVERY_LIMIT: Final = 5
 """Kafka's default of share.delivery.count.limit (KIP-932)."""
 
 
-def is_suspect(delivery_count: int, delivery_limit: int) -> bool:
-    """Return whether a task runs alone: on the last three deliveries, not on the first.
+def deliveries_left(delivery_count: int, delivery_limit: int) -> int | None:
+    """Return how many deliveries follow the present one of a suspect; None of others.
 
-    If several suspects are held when one ends the process, the others have another
-    delivery, in which they arrive alone.
+    A task is suspect on its last three deliveries, but not on its first. If several
+    suspects are held when one ends the process, the others have another delivery.
 
     Args:
         delivery_limit: how often the group delivers a record; 0 if it is not known.
     """
-    return delivery_count >= max(2, (delivery_limit or DEFAULT_DELIVERY_LIMIT) - 2)
+    left = (delivery_limit or DEFAULT_DELIVERY_LIMIT) - delivery_count
+    return max(0, left) if left <= 2 and delivery_count >= 2 else None
 
 
 @final

@@ -42,8 +42,9 @@ from sharecons.taskiq.held_tasks import (
     HeldTasks,
     ReceiverCapacity,
     TaskLease,
+    place_of,
 )
-from sharecons.taskiq.isolation import Isolation, is_suspect
+from sharecons.taskiq.isolation import Isolation, deliveries_left
 from sharecons.taskiq.messages import delay_left
 
 __all__ = ["TaskSource"]
@@ -101,6 +102,7 @@ class TaskSource:
         )
         self._arrived = AutoResetEvent()
         self._is_requested = False
+        self._fetched_at = 0.0  # when all leaders have responded
         self._failure: StoredError | None = None
         self._background: Background | None = None
         self._log = get_logger(__name__, group=settings.fetch.group_id)
@@ -175,8 +177,7 @@ class TaskSource:
                     self._failure.throw()
                 item = self._next_allowed(self._clock())
                 if item is not None and item.is_suspect:
-                    with suppress(Error):
-                        await self._source.commit(CONFIRM_TIMEOUT)
+                    await self._settle()
                 now = self._clock()
                 if self._next_allowed(now) is not None:
                     return self._start_next(now)
@@ -184,6 +185,12 @@ class TaskSource:
                 await self._arrived.wait_until(self._next_check(now))
         finally:
             self._is_requested = False
+
+    async def _settle(self) -> None:
+        """Wait for results of acknowledgements, and for responses to fetches."""
+        with suppress(Error):
+            await self._source.commit(CONFIRM_TIMEOUT)
+        await asyncio.sleep(max(0.0, self._fetched_at - self._clock()))
 
     def _next_allowed(self, now: float) -> HeldTask | None:
         """Return the next task if it can start now, else None."""
@@ -193,9 +200,8 @@ class TaskSource:
 
     def _next_check(self, now: float) -> float:
         """Return when `_next_allowed` can return a task without another event."""
-        is_blocked = self._tasks.peek(now) is not None
-        due = self._tasks.next_due()
-        return self._isolation.next_check(due, is_blocked=is_blocked)
+        due, next_task = self._tasks.next_due(), self._tasks.peek(now)
+        return self._isolation.next_check(due, is_blocked=next_task is not None)
 
     def _start_next(self, now: float) -> AckableMessage:
         item = self._tasks.take_next(now)
@@ -204,7 +210,7 @@ class TaskSource:
         self._capacity.on_given()
         if item.is_suspect:
             limit = self._source.configs.delivery_limit
-            self._log.warning(ALONE, **_place(item.record), delivery_limit=limit)
+            self._log.warning(ALONE, **place_of(item.record), delivery_limit=limit)
         return Message(data=item.record.value, ack=Acknowledgement(self, item))
 
     def accept(self, item: HeldTask) -> None:
@@ -212,7 +218,7 @@ class TaskSource:
         if item.is_done:
             self._log.warning(
                 "task not acknowledged: its lock is lost, so it can run again",
-                **_place(item.record),
+                **place_of(item.record),
             )
         else:
             self._end(item, item.record.accept)
@@ -237,7 +243,7 @@ class TaskSource:
             return
         self._log.error(
             "record released: taskiq's receiver failed",
-            **_place(item.record),
+            **place_of(item.record),
             exc_info=error,
         )
         self._end(item, item.record.release)
@@ -252,7 +258,7 @@ class TaskSource:
         if not item.is_done:
             self._log.warning(
                 "record released: taskiq has dropped its message",
-                **_place(item.record),
+                **place_of(item.record),
             )
             self._end(item, item.record.release)
 
@@ -287,6 +293,9 @@ class TaskSource:
                 if count := self._source.buffered or int(fetch):
                     timeout = POLL_TIMEOUT if fetch else 0.0
                     records = await self._source.take(count, timeout=timeout)
+                    if fetch:
+                        wait = self._source.response_timeout
+                        self._fetched_at = self._clock() + wait
             except RecordsError as error:
                 self._log.warning("records not readable", reason=str(error))
             except Error as error:
@@ -304,7 +313,7 @@ class TaskSource:
     def _add(self, record: Any) -> HeldTask | None:
         """Hold a record, and return its task; None if it cannot run."""
         if record.value is None:
-            self._log.warning("record rejected: it has no value", **_place(record))
+            self._log.warning("record rejected: it has no value", **place_of(record))
             self._acknowledge(record, record.reject)
             return None
         if not self._taking:
@@ -315,7 +324,7 @@ class TaskSource:
             record,
             self._lease,
             now + self._lease.max_lock_time,
-            is_suspect=is_suspect(record.delivery_count, limit),
+            deliveries_left=deliveries_left(record.delivery_count, limit),
         )
         delay = delay_left(
             record.headers,
@@ -338,7 +347,7 @@ class TaskSource:
         try:
             await self._write_again(item.record)
         except Error as error:
-            place = _place(item.record)
+            place = place_of(item.record)
             self._log.warning("delayed task not written again", **place, error=error)
         else:
             if not item.is_done:
@@ -363,7 +372,7 @@ class TaskSource:
             acknowledge()
         except (LockLostError, RecordStateError, ClosedError) as error:
             self._log.warning(
-                "acknowledgement failed", **_place(record), error=str(error)
+                "acknowledgement failed", **place_of(record), error=str(error)
             )
 
     def _lose(self, items: Sequence[HeldTask], reason: str) -> None:
@@ -372,7 +381,7 @@ class TaskSource:
             if not item.is_done:
                 self._log.warning(
                     "lock lost: the task can run again, except after its last delivery",
-                    **_place(item.record),
+                    **place_of(item.record),
                     reason=reason,
                 )
                 self._forget(item)
@@ -382,19 +391,10 @@ class TaskSource:
         if not item.is_done:
             self._log.warning(
                 "task held for max_lock_time: it can run again",
-                **_place(item.record),
+                **place_of(item.record),
             )
             self._end(item, item.record.release)
 
 
 async def _do_nothing() -> None:
     """Release nothing: the consumer is closed by `aclose`."""
-
-
-def _place(record: Any) -> dict[str, Any]:
-    return {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "delivery_count": record.delivery_count,
-    }

@@ -11,12 +11,17 @@ pytest.importorskip("taskiq", reason="needs sharecons[taskiq]")
 
 from sharecons.net.io.transport import FrameTransport
 from sharecons.protocol.partitions import Endpoint
+from sharecons.taskiq import KEY_LABEL
 from sharecons.testing import EmbeddedBroker, virtual_time
+from sharecons.testing.pytest_plugin import SETTINGS
 from tests.scenarios.interrupted_network import InterruptedNetwork
 from tests.taskiq.running import make_broker, receiving
 from tests.waiting import until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow("six processes, one after the other"),
+]
 
 SUSPECT_AFTER = 2
 LIMIT = 5
@@ -83,8 +88,9 @@ class Processes:
 
     def _is_settled(self) -> bool:
         with suppress(LookupError):  # the group does not exist yet
-            partition = self._kafka.group("workers").partition("tasks")
-            return partition.start_offset == len(self._kafka.records("tasks"))
+            partitions = self._kafka.group("workers").partitions
+            done = sum(each.start_offset or 0 for each in partitions)
+            return done == len(self._kafka.records("tasks"))
         return False
 
     @asynccontextmanager
@@ -152,3 +158,23 @@ async def test_delayed_task_survives_tasks_that_end_its_process(processes) -> No
 
     assert processes.ended == {0, 2}
     assert processes.calls == {0: 1, 1: LIMIT, 2: 1}
+
+
+@pytest.mark.parametrize("crashing", range(3))
+async def test_task_that_ends_its_process_takes_none_of_other_brokers_with_it(
+    crashing,
+) -> None:
+    async with EmbeddedBroker(brokers=3, settings=SETTINGS, listen=False) as kafka:
+        kafka.create_topic("tasks", partitions=3)
+        processes = Processes(kafka)
+        await processes.send(
+            *[
+                ("crash" if number == crashing else "work", {KEY_LABEL: key})
+                for number, key in enumerate("abcdef")
+            ]
+        )
+
+        while await processes.run():
+            pass
+
+    assert processes.ended == set(range(6)) - {crashing}

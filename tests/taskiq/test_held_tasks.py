@@ -1,6 +1,7 @@
 """Which held task the receiver receives next."""
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,6 +48,39 @@ def test_too_many_delayed_tasks_fill_it_until_one_is_due() -> None:
     assert tasks.is_full
     assert tasks.take_next(1.0) is not None
     assert not tasks.is_full
+
+
+def make_suspect(partition: int, left: int) -> HeldTask:
+    record = SimpleNamespace(partition=partition, offset=7)
+    return HeldTask(record, TaskLease(3600.0), deliveries_left=left)
+
+
+def started(tasks: HeldTasks) -> list[int]:
+    """Return the partitions of all tasks, in the order in which they start."""
+    items = iter(lambda: tasks.take_next(0.0), None)
+    return [item.record.partition for item in items]
+
+
+@pytest.mark.parametrize(
+    ("left", "expected"), [(2, [0, 1, 2]), (1, [2, 1, 0]), (0, [1, 2, 0])]
+)
+def test_suspects_of_several_brokers_start_in_another_order_at_each_delivery(
+    left, expected
+) -> None:
+    tasks = HeldTasks()
+    for partition in (1, 0, 2):
+        tasks.add(make_suspect(partition, left), 0.0, 0.0)
+
+    assert expected == started(tasks)
+
+
+def test_suspects_with_the_fewest_deliveries_left_start_first() -> None:
+    tasks = HeldTasks()
+    tasks.add(make_item(SimpleNamespace(partition=3)), 0.0, 0.0)
+    for partition, left in enumerate((2, 0, 1)):
+        tasks.add(make_suspect(partition, left), 0.0, 0.0)
+
+    assert [1, 2, 0, 3] == started(tasks)
 
 
 @given(st.data())
