@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.chaos.clocks import find_library
 from tests.chaos.faults import Faults
-from tests.chaos.histories import KINDS, history_of
+from tests.chaos.histories import ROTATION, history_of
 from tests.chaos.report import save, summary, table
 from tests.chaos.run import CLIENTS, RunOptions, run_once
 
@@ -48,7 +48,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--seeds", type=_seeds, default=range(1, 4), help="1,5 or 1-50")
     parser.add_argument("--seconds", type=float, default=180.0, help="of each run")
-    parser.add_argument("--kind", choices=KINDS, help="by default of the seed")
+    parser.add_argument("--kind", choices=ROTATION, help="by default of the seed")
     parser.add_argument("--rate", type=float, default=150.0, help="records/s, client")
     parser.add_argument(
         "--peers",

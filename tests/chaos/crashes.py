@@ -100,33 +100,30 @@ def crash_notes(
     entries: Iterable[Entry],
     reasons: Mapping[int, str],
     archived: Collection[int],
-    rejected: Collection[int],
 ) -> list[str]:
     """Return figures: how often records ended a process, and what became of them.
 
     Args:
         reasons: of dead letters, by number.
     """
-    crashes = crashes_of(entries)
+    everything = list(entries)
+    crashes = crashes_of(everything)
     if not crashes:
         return []
-    ends = Counter(
-        f"{calls[0].error} {len(calls)}x: {_end(number, reasons, archived, rejected)}"
+    ends = {
+        **dict.fromkeys(archived, "archived"),
+        **dict.fromkeys(_numbers(everything, "handled"), "processed"),
+        **dict.fromkeys(_numbers(everything, "rejected"), "rejected"),
+        **{number: f"dead letter, {reason}" for number, reason in reasons.items()},
+    }
+    found = Counter(
+        f"{calls[0].error} {len(calls)}x: {ends.get(number, 'open')}"
         for number, calls in crashes.items()
     )
     total = sum(map(len, crashes.values()))
-    text = ", ".join(f"{count} x ({what})" for what, count in sorted(ends.items()))
+    text = ", ".join(f"{count} x ({what})" for what, count in sorted(found.items()))
     return [f"{len(crashes)} records ended a process {total} times: {text}"]
 
 
-def _end(
-    number: int,
-    reasons: Mapping[int, str],
-    archived: Collection[int],
-    rejected: Collection[int],
-) -> str:
-    if number in reasons:
-        return f"dead letter, {reasons[number]}"
-    if number in rejected:
-        return "rejected"
-    return "archived" if number in archived else "open"
+def _numbers(entries: Iterable[Entry], kind: str) -> set[int]:
+    return {each.number for each in entries if each.kind == kind}

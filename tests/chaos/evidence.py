@@ -1,7 +1,7 @@
 """Everything that is known about the records of one client: journals and logs."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from tests.chaos.clients.plans import plan_of
@@ -21,10 +21,8 @@ from tests.chaos.ledger import Ledger, Position, Verdict
 from tests.chaos.producing import PacedProducer
 from tests.chaos.reading import (
     LogRecord,
-    number_in,
     read_topic,
     short_reason,
-    task_number,
 )
 from tests.chaos.redrives import Redrives
 
@@ -63,10 +61,12 @@ class Evidence:
         self, faults: Sequence[tuple[float, float]], begin: float, end: float
     ) -> Verdict:
         entries, letters = list(self._fleet.entries()), self._letters()
-        verdict = self._ledger(entries, letters).verdict(faults, begin, end)
+        tasks = self._records() if self._has_tasks else ()
+        verdict = self._ledger(entries, letters, tasks).verdict(faults, begin, end)
         if verdict.lost:
             states = read_group_state(self._servers, self._options.group)
-            verdict.notes += state_notes(verdict.lost, self._positions(), states)
+            positions = _positions(tasks or self._records())
+            verdict.notes += state_notes(verdict.lost, positions, states)
         if self._is_own:
             self._add_letters(verdict, letters)
             self._add_crashes(verdict, entries, letters)
@@ -96,10 +96,23 @@ class Evidence:
         topic = self._options.dead_letter
         return read_topic(self._servers, topic) if topic else []
 
-    def _ledger(self, entries: Sequence[Entry], letters: Sequence[LogRecord]) -> Ledger:
-        is_task = self._options.kind == "taskiq"
+    @property
+    def _has_tasks(self) -> bool:
+        return self._options.kind == "taskiq"
+
+    def _records(self) -> Sequence[LogRecord]:
+        topic = self._options.topic
+        return read_topic(self._servers, topic, has_tasks=self._has_tasks)
+
+    def _ledger(
+        self,
+        entries: Sequence[Entry],
+        letters: Sequence[LogRecord],
+        tasks: Sequence[LogRecord] = (),
+    ) -> Ledger:
+        """Return the ledger; `tasks` are needed for the reasons of their duplicates."""
         archived = set()
-        if not self._options.dead_letter or is_task:
+        if not self._options.dead_letter or self._has_tasks:
             archived = archived_numbers(entries, self._limits)
         return Ledger(
             self._producer.confirmed,
@@ -109,28 +122,20 @@ class Evidence:
             crashed=self._fleet.crashed,
             deleted=self._faults.deletions(self._fleet),
             archived=archived,
-            positions=self._positions() if is_task else None,
+            positions=_positions(tasks),
+            copied=_repeated(tasks),
             is_plain=lambda number: self._plan(number) == "succeed",
-            results="some" if is_task else "all" if self._is_own else "none",
+            results="some" if self._has_tasks else "all" if self._is_own else "none",
         )
 
     @property
     def _limits(self) -> Limits:
         return Limits(self._faults.limits)
 
-    def _positions(self) -> Mapping[int, list[Position]]:
-        number = task_number if self._options.kind == "taskiq" else number_in
-        positions: defaultdict[int, list[Position]] = defaultdict(list)
-        for record in read_topic(self._servers, self._options.topic, number):
-            where = record.topic, record.partition, record.offset
-            positions[record.number].append(where)
-        return positions
-
     def _redrives(self, letters: Sequence[LogRecord]) -> Redrives:
-        records = read_topic(self._servers, self._options.topic, number_in)
         deletion = max(self._faults.deletions(self._fleet), default=0.0)
         without = [n for n, at in self._producer.confirmed.items() if at <= deletion]
-        return Redrives(records, letters, without)
+        return Redrives(self._records(), letters, without)
 
     def _add_letters(self, verdict: Verdict, letters: Sequence[LogRecord]) -> None:
         """Count the dead letters of records whose handler was to succeed."""
@@ -148,7 +153,6 @@ class Evidence:
         self, verdict: Verdict, entries: Sequence[Entry], letters: Sequence[LogRecord]
     ) -> None:
         has_letters = bool(self._options.dead_letter)
-        rejected = {entry.number for entry in entries if entry.kind == "rejected"}
         verdict.notes += crash_notes(
             entries,
             {
@@ -156,12 +160,24 @@ class Evidence:
                 for each in letters
             },
             archived_numbers(entries, self._limits),
-            rejected,
         )
         if self._options.kind not in ("taskiq", "spark"):
             verdict.broken += _some(
                 broken_rules(entries, self._limits, has_dead_letters=has_letters)
             )
+
+
+def _positions(records: Iterable[LogRecord]) -> Mapping[int, list[Position]]:
+    positions: defaultdict[int, list[Position]] = defaultdict(list)
+    for each in records:
+        positions[each.number].append((each.topic, each.partition, each.offset))
+    return positions
+
+
+def _repeated(tasks: Iterable[LogRecord]) -> set[int]:
+    """Return the numbers of which two records have the same attempt."""
+    attempts = Counter((each.number, each.attempt) for each in tasks)
+    return {number for (number, _), count in attempts.items() if count > 1}
 
 
 def _some(found: Sequence[str]) -> list[str]:

@@ -280,7 +280,7 @@ class Fleet:
             name = member.journal.name
             if status and name not in {*self.killed, *self.crashed}:
                 self._note_crash(member)
-                if not self._is_planned(member, status):
+                if not (self._is_planned(member, status) or _is_early(member, status)):
                     self.exits.append(f"{name} ended with {status}")
 
     def _add_clock(self, place: int, *, has_monotonic: bool) -> None:
@@ -332,6 +332,12 @@ def running_fleet(fleets: Sequence[Fleet]) -> Iterator[None]:
         thread.join()
         for fleet in fleets:
             fleet.destroy()
+
+
+def _is_early(member: _Member, status: int) -> bool:
+    """Return whether SIGTERM has ended a process before it could handle signals."""
+    kinds = {entry.kind for entry in read_journal(member.journal)}
+    return status == -signal.SIGTERM and not kinds
 
 
 def _signal(member: _Member, number: int) -> None:

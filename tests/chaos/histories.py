@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["CRASHING", "KINDS", "ROTATION", "History", "history_of"]
+__all__ = ["CRASHING", "ROTATION", "History", "history_of"]
 
 ROTATION: Final = (
     "loop",
@@ -15,13 +15,12 @@ ROTATION: Final = (
     "keys",
     "redrive",
     "crash",
+    "taskiq",
+    "spark",
 )
 """The kinds of seeds, one after the other."""
 
-# No seed has these yet: their programs have not passed a run.
-KINDS: Final = (*ROTATION, "taskiq", "spark")
-
-CRASHING: Final = ("worker", "threads", "batches", "keys")
+CRASHING: Final = ("worker", "threads", "batches", "keys", "taskiq")
 """How the records are processed in runs in which some end their process."""
 
 REDRIVING: Final = ("worker", "threads", "batches")
@@ -41,7 +40,7 @@ class History:
     """The properties of a run that are not its faults.
 
     Attributes:
-        kind: one of KINDS.
+        kind: one of ROTATION.
         handler: the way to consume: the kind, or of "crash" and "redrive" another one.
         keeps_ids: members of sharecons keep their ids when they are started again.
         has_retry_topic, has_dead_letters: workers have these topics.
@@ -84,7 +83,8 @@ def history_of(seed: int, kind: str | None = None) -> History:
     return History(
         kind=kind,
         handler=handler,
-        keeps_ids=keeps_ids,
+        # taskiq's supervisor starts a process again that ends by itself.
+        keeps_ids=keeps_ids or (kind == "crash" and handler == "taskiq"),
         # Records with an order by key never move to a retry topic.
         has_retry_topic=retries and handler != "keys",
         has_dead_letters=kind != "crash" or has_letters,

@@ -66,6 +66,8 @@ class Ledger:
         deleted: when the topic was deleted. Its records before are written off.
         archived: the numbers that brokers have archived, as documented.
         positions: where numbers are in the log, of entries that do not know it.
+        copied: of these, the numbers of which an attempt is in the log twice: a process
+            has died between the copy for the next attempt and its acknowledgement.
         is_plain: whether a handler succeeds with a number at its first attempt: delays
             are measured with these.
         results: how many results of acknowledgements the client reports. Without them
@@ -84,6 +86,7 @@ class Ledger:
         deleted: Sequence[float] = (),
         archived: Collection[int] = (),
         positions: Mapping[int, Sequence[Position]] | None = None,
+        copied: Collection[int] = (),
         is_plain: Callable[[int], bool] = lambda _: True,
         results: Literal["all", "some", "none"] = "all",
     ) -> None:
@@ -98,6 +101,7 @@ class Ledger:
         self._old = {n for n, seconds in confirmed.items() if seconds <= deletion}
         self._archived = set(archived)
         self._positions = positions or {}
+        self._copied = copied
         self._reported = results
         self._is_plain = is_plain
         self._handled: defaultdict[int, list[Entry]] = defaultdict(list)
@@ -189,6 +193,8 @@ class Ledger:
         A process that dies after it has moved a record to a retry topic, and before
         the record is accepted, leaves both.
         """
+        if first.number in self._copied:
+            return "copied twice"
         begun = self._begun[first.number]
         is_copied = _position(first) != _position(second)
         is_repeated = len(begun) > len({position for position, *_ in begun})

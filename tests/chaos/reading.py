@@ -3,24 +3,25 @@
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
 
-__all__ = ["LogRecord", "number_in", "read_topic", "short_reason", "task_number"]
+__all__ = ["LogRecord", "read_topic", "short_reason"]
 
 PATIENCE: Final = 20.0
 
 
 class LogRecord(NamedTuple):
-    """A record of a log, with the number of its value."""
+    """A record of a log, with the number of its value; of a task, with its attempt."""
 
     number: int
     topic: str
     partition: int
     offset: int
     headers: Mapping[str, str]
+    attempt: int = 0
 
 
 def number_in(value: bytes) -> int:
@@ -32,10 +33,18 @@ def task_number(value: bytes) -> int:
     return int(json.loads(value)["args"][0])
 
 
-def read_topic(
-    servers: str, topic: str, number: Callable[[bytes], int] = number_in
-) -> list[LogRecord]:
-    """Return all records of a topic; none of one that does not exist."""
+def task_attempt(value: bytes) -> int:
+    """Return the number of earlier attempts of a taskiq task."""
+    return int(json.loads(value)["labels"].get("_retries", 0))
+
+
+def read_topic(servers: str, topic: str, *, has_tasks: bool = False) -> list[LogRecord]:
+    """Return all records of a topic; none of one that does not exist.
+
+    Args:
+        has_tasks: its values are tasks of taskiq, not numbers.
+    """
+    number = task_number if has_tasks else number_in
     consumer: Any = Consumer(
         {
             "bootstrap.servers": servers,
@@ -59,6 +68,7 @@ def read_topic(
                 message.partition(),
                 message.offset(),
                 _texts(message.headers() or ()),
+                task_attempt(message.value()) if has_tasks else 0,
             )
             for message in _read(consumer, ends)
         ]

@@ -53,7 +53,10 @@ def test_notes_have_the_crashes_of_a_record_and_its_end() -> None:
 
     assert [
         "1 records ended a process 4 times: 1 x (exit 4x: dead letter, its last one)"
-    ] == crash_notes(calls, {7: "its last one"}, (), ())
+    ] == crash_notes(calls, {7: "its last one"}, ())
     assert ["1 records ended a process 4 times: 1 x (exit 4x: open)"] == crash_notes(
-        calls, {}, (), ()
+        calls, {}, ()
     )
+    assert [
+        "1 records ended a process 4 times: 1 x (exit 4x: processed)"
+    ] == crash_notes([*calls, entry(9.0, "handled", 7)], {}, ())

@@ -48,6 +48,19 @@ def test_record_that_is_handled_again_after_its_accept_is_unexplained() -> None:
     assert {} == verdict.duplicates
 
 
+def test_task_with_two_records_of_one_attempt_is_copied_twice() -> None:
+    calls = [
+        entry(2.0, "handled", 0, topic="-", partition=0, offset=0),
+        entry(2.1, "accepted", offset=4),
+        entry(3.0, "handled", 0, topic="-", partition=0, offset=0),
+    ]
+    where = {0: [("orders", 0, 4), ("orders", 0, 5)]}
+
+    assert [0] == verdict_of(*calls, positions=where, results="some").unexplained
+    verdict = verdict_of(*calls, positions=where, copied={0}, results="some")
+    assert {"copied twice": 1} == verdict.duplicates
+
+
 def test_reason_of_a_duplicate_is_the_error_of_its_accept() -> None:
     verdict = verdict_of(
         entry(2.0, "handled", 0),

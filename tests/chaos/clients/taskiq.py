@@ -22,6 +22,7 @@ from taskiq.receiver import Receiver
 from sharecons import AcknowledgeType
 from sharecons.protocol.codes import code_name
 from sharecons.taskiq import ShareGroupBroker
+from sharecons.taskiq import broker as taskiq_broker
 from tests.chaos.clients import Options
 from tests.chaos.clients.crashing import crash
 from tests.chaos.clients.plans import CRASHES, plan_of
@@ -110,6 +111,8 @@ def fail(plan: str) -> None:
 
 
 def new_broker(options: Options, journal: Journal) -> ShareGroupBroker:
+    # As taskiq's supervisor, from which processes have names that they keep.
+    taskiq_broker.supervised_name = lambda: options.member
     results: Any = Results(journal)
     logging.getLogger("sharecons.taskiq").addHandler(results)
     broker = ShareGroupBroker(
