@@ -46,7 +46,7 @@ class CoordinatorConnection:
         """
         connection = await self._connect()
         sent_at = anyio.current_time()
-        self._recorder.on_heartbeat_sent(sent_at)
+        self._recorder.last_heartbeat = sent_at
         response = await connection.send(request, self._request_timeout)
         now = anyio.current_time()
         self._recorder.on_heartbeat_response(request, response, sent_at, now)

@@ -266,6 +266,7 @@ class LeaseBuffer:
         """
         self._kept_topics = frozenset(topics)
         self._release_others(self._unprocessed())
+        self.delivered.keep_only(topics)
 
     def _release_others(self, leases: Sequence[Lease]) -> None:
         kept = self._kept_topics

@@ -233,9 +233,6 @@ class MetricsRecorder:
 
     # The group coordinator.
 
-    def on_heartbeat_sent(self, now: float) -> None:
-        self.last_heartbeat = now
-
     def on_heartbeat_response(
         self,
         request: Heartbeat,

@@ -137,7 +137,7 @@ class _OneHandler:
         self._demand.pace.on_call_ended(seconds)
 
     def next_change(self) -> float:
-        until = self._demand.handlers_busy_until
+        until = self._demand.pace.busy_until(self._demand.lock_duration)
         return until if self._clock() < until else FOREVER
 
     def must_take_buffered(self) -> bool:

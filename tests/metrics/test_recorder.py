@@ -73,7 +73,7 @@ class Scenario:
 
     def run(self) -> None:
         recorder, reader = self.recorder, self.reader
-        recorder.on_heartbeat_sent(1000.0)
+        recorder.last_heartbeat = 1000.0
         join, joined = heartbeat(0), heartbeat_response()
         recorder.on_heartbeat_response(join, joined, 1000.0, 1000.25)
 
@@ -97,7 +97,7 @@ class Scenario:
         FetchSize(recorder, 1).add(3000, 1006.0)
         recorder.on_poll_ended(reader, 1006.0)
 
-        recorder.on_heartbeat_sent(1008.0)
+        recorder.last_heartbeat = 1008.0
         assigned = heartbeat_response(P0)
         recorder.on_heartbeat_response(heartbeat(1), assigned, 1008.0, 1009.0)
 

@@ -88,3 +88,32 @@ def test_lost_leases_are_removed_after_their_locks_would_have_ended() -> None:
         accept_all(bench.add(lease_of(offset)))
 
     assert bench.find(0) is None
+
+
+def test_leases_that_are_never_acknowledged_are_removed_a_lock_duration_later() -> None:
+    bench = Bench()
+    kept = []
+    for number in range(200):
+        bench.now = 30.0 * number
+        lease = bench.add(lease_of(number))
+        lease.deadline, lease.lock_duration = bench.now + 30.0, 30.0
+        assert bench.find(number) is lease
+        kept.append(sum(bench.find(each) is not None for each in range(number)))
+
+    assert max(kept) <= MIN_LIMIT
+    assert bench.find(198) is not None
+
+
+def test_only_leases_of_former_topics_that_are_not_settled_are_kept() -> None:
+    bench = Bench()
+    accept_all(bench.add(lease_of(1)))
+    bench.leases.keep_only([TOPIC])
+    kept = bench.find(1)
+    bench.leases.keep_only(["other"])
+    forgotten = bench.find(1)
+    open_lease = bench.add(lease_of(2))
+    bench.leases.keep_only(["other"])
+
+    assert kept is not None
+    assert forgotten is None
+    assert bench.find(2) is open_lease

@@ -136,7 +136,7 @@ def test_demand_for_busy_handlers_ends_after_an_eighth_of_the_lock() -> None:
     bench.demand.begin_wait(0.0)
 
     assert bench.demand.for_handlers(0, 100.0)
-    assert bench.demand.handlers_busy_until == 103.75
+    assert bench.demand.pace.busy_until(bench.demand.lock_duration) == 103.75
     assert bench.due(100.0) == 100.0
     assert not bench.demand.for_handlers(0, 103.8)
     assert bench.due(103.8) == math.inf

@@ -1,6 +1,6 @@
 """Finds the lease of a delivered record by topic, partition and offset."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final, final
 
 from sharecons.protocol.acknowledge.leases import Lease
@@ -34,7 +34,7 @@ class PartitionLeases:
 class DeliveredLeases:
     """The leases whose records a consumer delivers, and some settled ones.
 
-    Leases whose locks were lost are kept until these locks would have ended.
+    Leases with lost locks are kept until these would have ended, unsettled ones longer.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -60,6 +60,15 @@ class DeliveredLeases:
                     return lease
         return None
 
+    def keep_only(self, topics: Collection[str]) -> None:
+        """Forget other topics, except those whose leases are still needed."""
+        now = self._clock()
+        self._partitions = {
+            key: found
+            for key, found in self._partitions.items()
+            if key[0] in topics or any(_is_needed(each, now) for each in found.leases)
+        }
+
     def _remove_settled(self, found: PartitionLeases) -> None:
         now = self._clock()
         leases = found.leases
@@ -70,5 +79,5 @@ class DeliveredLeases:
 
 def _is_needed(lease: Lease, now: float) -> bool:
     if not lease.is_settled:
-        return True
+        return now < lease.last_deadline() + lease.lock_duration
     return lease.lock_scope.ended and lease.last_deadline() > now

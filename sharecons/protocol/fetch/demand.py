@@ -114,14 +114,6 @@ class FetchDemand:
         """For how many seconds records are locked; 0.0 if not known yet."""
         return self._prefetch.lock_duration
 
-    @property
-    def handlers_busy_until(self) -> float:
-        """When `for_handlers` ends fetching ahead if no handler becomes free.
-
-        0.0 while a handler is free.
-        """
-        return self.pace.busy_until(self.lock_duration)
-
     # Called by the buffer of leases.
 
     def begin_wait(

@@ -53,8 +53,7 @@ its topic exists begins within about a second of its creation. Also the delay af
 topic's last partition was taken from the member."""
 
 MAX_FORMER_NAMES: Final = 100
-"""Names kept of topics that are neither described nor assigned any more, as records of
-them can be held."""
+"""Names kept of topics without description and assignment: records can be held."""
 
 
 class TopicError(NamedTuple):
@@ -243,7 +242,7 @@ class Metadata:
             self._forget_former_topics(topic.topic_id for topic in response.topics)
         if (
             self._partitions_without_leader()
-            or self._topics_with_errors()
+            or any(code != Code.NONE for code in self.topic_codes.values())
             or self._stale
         ):
             self._schedule(now + self._backoff.next_delay())
@@ -276,10 +275,7 @@ class Metadata:
                 self._leaders[share_partition] = leader
 
     def _forget_former_topics(self, described: Iterable[TopicId | None]) -> None:
-        """Forget topics that are neither described nor assigned.
-
-        A topic that is deleted and created again has another id each time.
-        """
+        """Forget former topics: each time that one is created again it has a new id."""
         present = {*described, *(each.topic_id for each in self._assigned)}
         for former in [each for each in self._leaders if each.topic_id not in present]:
             del self._leaders[former]
@@ -304,6 +300,3 @@ class Metadata:
     def _has_leader(self, share_partition: SharePartition) -> bool:
         leader = self._leaders.get(share_partition)
         return leader is not None and leader.leader_id in self.brokers
-
-    def _topics_with_errors(self) -> Iterable[str]:
-        return [name for name, code in self.topic_codes.items() if code != Code.NONE]
