@@ -22,6 +22,7 @@ from sharecons.protocol.fetch.events import (
     PartitionError,
 )
 from sharecons.protocol.fetch.retried_errors import (
+    AcksAccepted,
     AcksRejected,
     FetchAccepted,
     FetchRejected,
@@ -256,6 +257,20 @@ def test_acknowledge_response_with_a_new_leader_is_reported(code: Code):
         LeaderMoved(P0, leader),
     ] == harness.leader.events
     assert [code.name] == harness.errors
+
+
+def test_rejected_acknowledgements_of_a_former_partition_are_forgotten():
+    harness = LeaderHarness()
+    (lease,) = harness.open_session(partition_response(P0, (0, 1)))
+    lease.acknowledge(0, ACCEPT)
+    deleted = Code.UNKNOWN_TOPIC_OR_PARTITION
+    harness.acknowledge_later(partition_response(P0, acknowledge_error=deleted))
+    harness.leader.set_partitions(frozenset())
+    lease.acknowledge(1, ACCEPT)
+    harness.acknowledge_later(partition_response(P0))
+
+    assert 1 == len(harness.take_events(AcksRejected))
+    assert [] == harness.take_events(AcksAccepted)
 
 
 @pytest.mark.parametrize("code", MOVED)

@@ -108,6 +108,7 @@ class Leader:
         if partitions != self.partitions:
             self._control.on_partitions_changed()
             self.batcher.redeliveries.keep_only(partitions)
+            self._response_handler.acks.keep_only(partitions)
             self._starts.set_partitions(partitions)
         self.partitions = partitions
 

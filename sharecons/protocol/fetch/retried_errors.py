@@ -86,6 +86,10 @@ class RejectedAcks:
     def __init__(self) -> None:
         self._rejected: set[SharePartition] = set()
 
+    def keep_only(self, partitions: Collection[SharePartition]) -> None:
+        """Drop all other partitions: a deleted topic accepts nothing again."""
+        self._rejected.intersection_update(partitions)
+
     def on_response(
         self,
         request: ShareFetch | ShareAcknowledge,
