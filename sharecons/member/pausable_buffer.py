@@ -90,17 +90,18 @@ class PausableBuffer(LeaseBuffer):
         for lease in self._unprocessed():
             if lease.topic not in self.paused:
                 continue
+            is_live = self._is_live(lease)
             if lease is self.lease:
                 self._demand.on_processed(self.clock(), expired=self.remaining())
                 records = self.records
                 self._drop_lease()
             else:
                 self._ready.remove(lease)
-                if not self._is_live(lease):
+                if not is_live:
                     self._on_expired(lease)
                     continue
                 records = self._take_records(lease)
-            if self._is_live(lease):
+            if is_live:
                 self._withheld[lease] = records
                 if not self._is_lost_without_renewal(lease):
                     lease.hold(lease.cursor, len(records), self._hold_time(lease))
@@ -109,6 +110,7 @@ class PausableBuffer(LeaseBuffer):
 
     def _take_records(self, lease: Lease) -> list[Any]:
         """Return the records of a lease that leaves the queue without a delivery."""
+        self._live_until.pop(lease, None)
         records = self._returned.pop(lease, None)
         if records is None:
             self._demand.on_dropped(lease.count)
@@ -162,6 +164,6 @@ class PausableBuffer(LeaseBuffer):
         return records
 
     def _drop_lease(self) -> None:
-        if self.lease is not None and self._live_until and not self.paused:
+        if self.lease is not None:
             self._live_until.pop(self.lease, None)
         super()._drop_lease()

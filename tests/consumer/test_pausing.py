@@ -7,8 +7,10 @@ import anyio
 import pytest
 
 from sharecons import ClosedError, ConfigurationError, Record, ShareConsumer
+from sharecons.member.pausable_buffer import PausableBuffer
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
+from tests.census import entries_of
 from tests.consumer.consuming import acquired
 from tests.waiting import until
 
@@ -239,3 +241,25 @@ async def test_topic_outside_of_the_subscription_is_an_error(
         assert {"orders"} == consumer.paused
     with pytest.raises(ClosedError):
         consumer.resume("orders")
+
+
+async def test_leases_that_were_withheld_are_not_kept_after_their_last_record(
+    broker: EmbeddedBroker,
+) -> None:
+    """One topic is paused and resumed, and then another one is paused."""
+    async with consuming(broker) as consumer:
+        for number in range(3):
+            broker.produce("orders", [b"%d" % number] * 4, partition=0)
+            assert await consumer.poll(timeout=5.0, max_records=1)
+            consumer.pause("orders")
+            await anyio.sleep(0.5)
+            consumer.resume("orders")
+            consumer.pause("refunds")
+            assert 3 == len(await poll_for(consumer, 2.0))
+            consumer.resume("refunds")
+
+        buffer = consumer._source.buffer
+        entries = entries_of(buffer)
+        name = f"entries of {PausableBuffer.__module__}.PausableBuffer._live_until"
+        assert 0 == entries[name]
+        assert name in entries
