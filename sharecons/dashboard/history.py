@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from sharecons._record import TopicPartition
 from sharecons.group_state.collector import CollectedGroups
-from sharecons.group_state.group_states import PartitionState
+from sharecons.group_state.group_states import GroupState, PartitionState
 
 __all__ = ["MAX_POINTS", "History", "Point", "Rates", "Series"]
 
@@ -126,7 +126,7 @@ class History:
         }
 
     def add(self, collected: CollectedGroups) -> None:
-        """Add a collection. Groups that no longer exist are dropped with the next."""
+        """Add a collection; drop groups and topics that do not exist any more."""
         if not collected.reached:
             return
         for group_id, group in collected.groups.items():
@@ -143,15 +143,24 @@ class History:
             for topic, partitions in by_topic.items():
                 series = of_group.setdefault(topic, Series())
                 series.add(collected.at, partitions)
+            if "offsets" not in group.unread:
+                for topic in of_group.keys() - by_topic.keys():
+                    del of_group[topic]
         if "groups" not in collected.error_counts:
             self._forget(collected)
 
     def _forget(self, collected: CollectedGroups) -> None:
-        groups = collected.groups.keys()
+        groups = collected.groups
         self.topics = {key: each for key, each in self.topics.items() if key in groups}
         self.partitions = {
-            key: each for key, each in self.partitions.items() if key[0] in groups
+            (group_id, key): each
+            for (group_id, key), each in self.partitions.items()
+            if group_id in groups and _can_exist(key, groups[group_id])
         }
+
+
+def _can_exist(partition: TopicPartition, group: GroupState) -> bool:
+    return partition in group.partitions or "offsets" in group.unread
 
 
 def _counts(one: PartitionState) -> tuple[int, int] | None:

@@ -6,8 +6,9 @@ from sharecons import TopicPartition
 from sharecons.dashboard.charts import Chart, chart_svg
 from sharecons.dashboard.history import MAX_POINTS, History, Series
 from sharecons.dashboard.rows import group_row
+from sharecons.errors import RequestTimedOutError
 from sharecons.group_state.collector import CollectedGroups
-from sharecons.group_state.group_states import GroupState, PartitionState
+from sharecons.group_state.group_states import GroupState, PartitionState, Unread
 
 
 def partition(end, lag):
@@ -104,6 +105,33 @@ def test_group_that_no_longer_exists_is_forgotten():
     history.add(collected(2.0, {"mail": {0: (9, 3)}}))
 
     assert ["mail"] == list(history.topics)
+
+
+def test_topics_that_a_group_no_longer_has_are_forgotten():
+    history = History()
+    history.watch(["billing"])
+    for number in range(30):
+        partitions = {
+            TopicPartition(topic, 0): partition(9, 3)
+            for topic in ("orders", f"replies-{number}")
+        }
+        groups = {"billing": GroupState(group=None, partitions=partitions)}
+        history.add(CollectedGroups(at=float(number), duration=0.1, groups=groups))
+
+    assert {"orders", "replies-29"} == history.topics["billing"].keys()
+    assert {("billing", key) for key in partitions} == history.partitions.keys()
+
+
+def test_topics_are_kept_while_the_offsets_of_their_group_cannot_be_read():
+    history = History()
+    history.watch(["billing"])
+    history.add(collected(1.0, {"billing": {0: (9, 3)}}))
+    unread = {"offsets": Unread(RequestTimedOutError("late"), None)}
+    groups = {"billing": GroupState(group=None, unread=unread)}
+    history.add(CollectedGroups(at=2.0, duration=0.1, groups=groups))
+
+    assert {"orders"} == history.topics["billing"].keys()
+    assert {("billing", TopicPartition("orders", 0))} == history.partitions.keys()
 
 
 def test_groups_are_kept_while_they_cannot_be_listed():
