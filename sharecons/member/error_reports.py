@@ -59,9 +59,10 @@ class ErrorReports:
         self._errors = ReportedErrors()
         self.topics = ProblemLog(log, _TOPICS)
 
-    def on_subscribed(self) -> None:
+    def on_subscribed(self, now: float) -> None:
         """Raise every error again."""
         self._errors.clear()
+        self.topics.end_quiet(now, 0.0, "not needed any more")
 
     def on_assigned(self, assignment: Collection[SharePartition]) -> None:
         """Raise errors of other partitions again when those are assigned again."""

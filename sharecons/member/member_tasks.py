@@ -167,7 +167,7 @@ class MemberTasks:
         now = anyio.current_time()
         self.membership.subscribe(topics, now)
         self.metadata.set_subscription(topics, now)
-        self._errors.on_subscribed()
+        self._errors.on_subscribed(now)
         self._membership_wakeup.set()
         self._metadata_wakeup.set()
         self._leaders.update()

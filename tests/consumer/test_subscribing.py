@@ -64,3 +64,22 @@ async def test_records_of_other_topics_are_released_as_they_arrive(
 
         assert [] == values
         tasks.cancel_scope.cancel()
+
+
+async def test_missing_topic_is_no_problem_any_more_once_it_is_not_subscribed(
+    broker: EmbeddedBroker,
+) -> None:
+    async with ShareConsumer(
+        "missing",
+        group_id="billing",
+        bootstrap_servers=broker.bootstrap_servers,
+        network=broker.network,
+    ) as consumer:
+        await until(lambda: consumer.problems)
+        (problem,) = consumer.problems
+        consumer.subscribe("orders")
+        await consumer.assigned()
+        await anyio.sleep(5)
+
+        assert "topic missing" in problem
+        assert () == consumer.problems
