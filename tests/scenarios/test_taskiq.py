@@ -208,21 +208,21 @@ async def test_task_that_ends_its_process_takes_no_other_with_it_and_no_partitio
     queue: Queue, client: Client, workers: Workers
 ) -> None:
     members = set()
-    for number in range(8):
-        await client.work.kiq(number, 0.5)
-    await client.crash.kiq(8)
+    for number in range(4):
+        await client.work.kiq(number, 0.2)
+    await client.crash.kiq(4)
     process = workers.start()
 
     async with ShareGroupAdmin(
         bootstrap_servers=queue.admin.bootstrap_servers
     ) as admin:
-        while workers.count("end").total() < 8 or workers.count("start")[8] < 5:
+        while workers.count("end").total() < 4 or workers.count("start")[4] < 5:
             members |= await member_ids(admin, queue.group)
             await anyio.sleep(0.2)  # real time: processes start and end
     await workers.stop(process)
 
-    assert workers.count("start")[8] == 5
-    assert set(workers.count("end")) == set(range(8))
+    assert workers.count("start")[4] == 5
+    assert set(workers.count("end")) == set(range(4))
     assert len(members) == 1, "no former member keeps partitions"
     assert await remaining_records(queue) == []
 
