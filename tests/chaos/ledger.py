@@ -105,7 +105,9 @@ class Ledger:
         self._reported = results
         self._is_plain = is_plain
         self._handled: defaultdict[int, list[Entry]] = defaultdict(list)
-        self._begun: defaultdict[int, set[tuple[Position, str, int]]] = defaultdict(set)
+        self._begun: defaultdict[int, dict[tuple[Position, str, int], float]] = (
+            defaultdict(dict)
+        )
         self._results: defaultdict[tuple[str, Position], list[Entry]] = defaultdict(
             list
         )
@@ -115,7 +117,7 @@ class Ledger:
                 self._handled[entry.number].append(entry)
             elif entry.kind == "begun":
                 delivery = _position(entry), entry.process, entry.count
-                self._begun[entry.number].add(delivery)
+                self._begun[entry.number][delivery] = entry.seconds
             elif entry.kind == "rejected":
                 self._rejected.add(entry.number)
             elif entry.kind in ("accepted", "failed"):
@@ -172,7 +174,11 @@ class Ledger:
             for position in self._positions_of(first)
             for result in self._results[first.process, position]
         ]
-        between = [r for r in results if first.seconds <= r.seconds <= second.seconds]
+        # A lock can be lost while the handler runs.
+        began = self._begun[first.number].get(
+            (_position(first), first.process, first.count), first.seconds
+        )
+        between = [r for r in results if began <= r.seconds <= second.seconds]
         if any(result.kind == "accepted" for result in between):
             return self._copied_twice(first, second)
         if between:

@@ -9,7 +9,6 @@ from statistics import median
 
 from tests.chaos.histories import History
 from tests.chaos.ledger import Verdict
-from tests.chaos.plan import CLOCK_KINDS
 from tests.chaos.run import ClientResult, RunResult
 
 __all__ = ["save", "summary", "table"]
@@ -26,7 +25,7 @@ def table(result: RunResult) -> Iterator[str]:
         + ", ".join(f"{count} x {kind}" for kind, count in kinds.most_common())
     )
     for client in result.clients:
-        yield f"  {_line(client, _recoveries(result, client))}"
+        yield f"  {_line(client)}"
         yield from (f"    broken: {text}" for text in client.verdict.broken)
         yield from (f"    {text}" for text in client.verdict.notes)
     for error in result.errors:
@@ -42,19 +41,10 @@ def _description(history: History) -> str:
     )
 
 
-def _recoveries(result: RunResult, client: ClientResult) -> list[float]:
-    """Return the recoveries of the faults that all clients have.
-
-    The clocks of sharecons's processes alone jump.
-    """
-    pairs = zip(result.faults, client.verdict.recoveries, strict=True)
-    return [each for (fault, *_), each in pairs if fault.kind not in CLOCK_KINDS]
-
-
-def _line(client: ClientResult, recoveries: Sequence[float]) -> str:
+def _line(client: ClientResult) -> str:
     verdict = client.verdict
     duplicates = ", ".join(f"{n} {why}" for why, n in verdict.duplicates.items())
-    recovery = median(recoveries) if recoveries else 0.0
+    recovery = median(verdict.recoveries) if verdict.recoveries else 0.0
     return (
         f"{client.name:10} {verdict.produced} produced, {len(verdict.lost)} lost"
         f" {verdict.lost[:5] or ''}, {verdict.written_off} written off,"
@@ -78,7 +68,7 @@ def summary(results: Sequence[RunResult]) -> Iterator[str]:
     for name in sorted(names, reverse=True):
         for keeps in (False, True):
             found = [
-                (client.verdict, _recoveries(result, client))
+                client.verdict
                 for result in results
                 if result.options.history.keeps_ids is keeps
                 for client in result.clients
@@ -88,11 +78,8 @@ def summary(results: Sequence[RunResult]) -> Iterator[str]:
                 yield _medians(name, keeps, found)
 
 
-def _medians(
-    name: str, keeps: bool, found: Sequence[tuple[Verdict, Sequence[float]]]
-) -> str:
-    verdicts = [verdict for verdict, _ in found]
-    recoveries = [each for _, several in found for each in several]
+def _medians(name: str, keeps: bool, verdicts: Sequence[Verdict]) -> str:
+    recoveries = [each for v in verdicts for each in v.recoveries]
     return (
         f"{name:10} {'kept' if keeps else 'new '} ids, {len(verdicts)} runs: "
         f"{sum(len(v.lost) for v in verdicts)} lost, "

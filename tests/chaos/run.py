@@ -81,7 +81,12 @@ class RunOptions:
 
     @property
     def clock_library(self) -> Path | None:
-        return self.library if self.history.allows_clocks else None
+        """Clocks jump in runs without peers, whose clocks do not jump.
+
+        A jump delays records for as long as they are locked, and so all figures.
+        """
+        has_clocks = self.history.allows_clocks and (self.has_tls or not self.peers)
+        return self.library if has_clocks else None
 
     @property
     def kinds(self) -> Sequence[str]:

@@ -73,6 +73,18 @@ def test_reason_of_a_duplicate_is_the_error_of_its_accept() -> None:
     assert [] == verdict.unexplained
 
 
+def test_reason_of_a_duplicate_is_the_lock_that_was_lost_during_the_call() -> None:
+    verdict = verdict_of(
+        entry(2.0, "begun", 0),
+        entry(2.1, "failed", offset=0, error="LockLost"),
+        entry(2.2, "handled", 0),
+        entry(3.0, "handled", 0, count=2),
+    )
+
+    assert {"LockLost": 1} == verdict.duplicates
+    assert [] == verdict.unexplained
+
+
 def test_reason_of_a_duplicate_is_the_kill_of_its_process() -> None:
     entries = [entry(2.0, "handled", 0), entry(3.0, "handled", 0, process="other")]
 

@@ -32,7 +32,7 @@ from sharecons import (
     ShareConsumer,
     ShareWorker,
 )
-from sharecons.worker.outcomes import DeadLettered, Rejected
+from sharecons.worker.outcomes import DeadLettered, LockLost, Rejected
 from tests.chaos.clients import USER, Options
 from tests.chaos.clients.crashing import crash
 from tests.chaos.clients.plans import CRASHES, plan_of
@@ -63,7 +63,10 @@ class Program:
         self._journal.note_all(kind, [(number_of(record), *at)], word)
 
     def note_outcome(self, event: OutcomeEvent[Any, Any]) -> None:
-        """Record rejections without a call, and dead letters without a topic."""
+        """Record lost locks, and rejections and dead letters that no topic has."""
+        if isinstance(event.outcome, LockLost):
+            at = event.record.topic, event.record.partition, event.record.offset
+            self._journal.note_all("failed", [(-1, *at, 0)], "LockLost")
         is_end = isinstance(event.outcome, Rejected | DeadLettered)
         if is_end and not self._options.dead_letter:
             self.note("rejected", event.record)

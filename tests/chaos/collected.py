@@ -1,0 +1,119 @@
+"""A table of many runs, in Markdown, from the files that they have saved.
+
+python -m tests.chaos.collected DIRECTORY
+"""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+__all__ = ["collected", "read_results"]
+
+Result = Mapping[str, Any]
+"""A `RunResult`, as `report.save` has written it."""
+
+
+def read_results(directory: Path) -> list[Result]:
+    """Return the results of all runs, in the order of their seeds."""
+    found = [json.loads(path.read_text()) for path in directory.rglob("result.json")]
+    return sorted(found, key=lambda each: each["options"]["seed"])
+
+
+def collected(results: Sequence[Result]) -> Iterator[str]:
+    """Yield a row for each run, and the medians of all."""
+    yield "| seed | run | faults | records | lost | repeated | silence | recovery |"
+    yield "|---|---|---|---|---|---|---|---|"
+    yield from map(_row, results)
+    yield ""
+    yield "| medians, s | runs | silence | silence of a partition | recovery |"
+    yield "|---|---|---|---|---|"
+    for keeps in (False, True):
+        some = [
+            each
+            for each in results
+            if each["options"]["history"]["keeps_ids"] is keeps
+            and len(each["clients"]) > 1
+        ]
+        if some:
+            yield from _medians(some, "kept ids" if keeps else "new ids")
+
+
+def _row(result: Result) -> str:
+    own = result["clients"][0]
+    verdict = own["verdict"]
+    kinds = Counter(fault["kind"] for fault, *_ in result["faults"])
+    faults = ", ".join(
+        f"{count} x {kind}" if count > 1 else kind for kind, count in kinds.items()
+    )
+    twice = ", ".join(f"{n} {why}" for why, n in verdict["duplicates"].items())
+    bad = [
+        *(
+            [f"{len(verdict['unexplained'])} unexplained"]
+            * bool(verdict["unexplained"])
+        ),
+        *verdict["broken"],
+        *own["problems"],
+        *result["errors"],
+    ]
+    cells = (
+        result["options"]["seed"],
+        _history(result),
+        faults,
+        f"{verdict['produced']:,}",
+        len(verdict["lost"]),
+        "; ".join([twice or "0", *(f"**{each}**" for each in bad)]),
+        _figures(result, lambda client: client["verdict"]["silence"]),
+        _figures(result, lambda client: _middle(client["verdict"]["recoveries"])),
+    )
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def _history(result: Result) -> str:
+    history = result["options"]["history"]
+    kind, handler = history["kind"], history["handler"]
+    parts = [kind if kind == handler else f"{kind} ({handler})"]
+    parts.append("kept ids" if history["keeps_ids"] else "new ids")
+    parts += ["retry topic"] * history["has_retry_topic"]
+    parts += ["no dead letters"] * (not history["has_dead_letters"])
+    parts += ["TLS"] * bool(result["options"]["is_secure"] and not _peers(result))
+    return ", ".join(parts)
+
+
+def _peers(result: Result) -> Sequence[Any]:
+    peers: Sequence[Any] = result["clients"][1:]
+    return peers
+
+
+def _figures(result: Result, figure: Any) -> str:
+    return " / ".join(f"{figure(client):.1f}" for client in result["clients"])
+
+
+def _middle(values: Sequence[float]) -> float:
+    return median(values) if values else 0.0
+
+
+def _medians(results: Sequence[Result], title: str) -> Iterator[str]:
+    names = [client["name"] for client in results[0]["clients"]]
+    for name in names:
+        verdicts = [
+            client["verdict"]
+            for result in results
+            for client in result["clients"]
+            if client["name"] == name
+        ]
+        recoveries = [each for verdict in verdicts for each in verdict["recoveries"]]
+        yield (
+            f"| {name}, {title} | {len(verdicts)} "
+            f"| {median(each['silence'] for each in verdicts):.1f} "
+            f"| {median(each['partition_silence'] for each in verdicts):.1f} "
+            f"| {_middle(recoveries):.1f} |"
+        )
+
+
+if __name__ == "__main__":
+    lines = collected(read_results(Path(sys.argv[1])))
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
