@@ -18,8 +18,8 @@ USUAL: Final = {
 
 REDRIVEN: Final = {**USUAL, 7: "fail until redriven", 23: "fail until redriven"}
 
-RARE: Final = 2000
-CRASHES: Final = {212: "exit", 702: "segfault", 1213: "kill", 1707: "memory"}
+RARE: Final = 8000
+CRASHES: Final = {212: "exit", 2202: "segfault", 4213: "kill", 6207: "memory"}
 """By the number modulo RARE: each costs a process up to four starts."""
 
 PLANS: Final[Mapping[str, Mapping[int, str]]] = {
