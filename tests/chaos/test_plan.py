@@ -84,7 +84,7 @@ def test_records_crash_in_each_way_of_processing_and_without_dead_letters() -> N
 
 
 def test_records_that_crash_are_rare_and_of_each_way() -> None:
-    plans = Counter(plan_of(number, "crash") for number in range(4000))
+    plans = Counter(plan_of(number, "crash") for number in range(16_000))
 
     assert {2} == {plans[plan] for plan in CRASHES.values()}
     assert {"succeed"} == {plan_of(number) for number in CRASHES}

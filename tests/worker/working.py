@@ -96,7 +96,8 @@ def new_worker(
     }
     if isinstance(broker, MemoryBroker):
         return MemoryWorker(broker, *arguments, **options)
-    servers, network = broker.bootstrap_servers, broker.network
+    servers = broker.bootstrap_servers
+    network = options.pop("network", broker.network)
     return ShareWorker(
         *arguments, bootstrap_servers=servers, network=network, **options
     )

@@ -74,8 +74,8 @@ class Decisions:
         left = self.delivery_limit - count
         if count < MIN_SUSPECT or left > SUSPECT_BEFORE:
             return None
-        offset: int = item.record.offset
-        return -count, -offset if left % 2 else offset
+        sign = -1 if left % 2 else 1
+        return -count, sign * item.record.partition, sign * item.record.offset
 
     def is_spent(self, item: WorkItem) -> bool:
         """Return whether a record becomes a dead letter without a call.

@@ -23,7 +23,7 @@ Records that are held beside a suspect lose a delivery with it, called or not. S
 a suspect, and at the start of a process, one record is taken, and then twice as many
 each time. But another process can take many suspects in one fetch, and lose all of them
 together. So suspects begin two deliveries before the last one. They run in the order of
-their offsets first, and against it the next time: the records before a crash have an
+their positions first, and against it the next time: the records before a crash have an
 outcome by then, and the records behind it run before it now.
 """
 
@@ -46,9 +46,9 @@ are slow, as with a database that does not respond, and do not end the process."
 
 MAX_TAKEN: Final = 1 << 20
 
-Rank = tuple[float, int]
+Rank = tuple[float, int, int]
 
-NEXT: Final[Rank] = -math.inf, 0
+NEXT: Final[Rank] = -math.inf, 0, 0
 """The rank of the next attempt of the record that is alone."""
 
 

@@ -213,7 +213,7 @@ def test_suspect_that_waits_for_long_does_not_stop_the_worker() -> None:
     assert 2 == len(working.start_all())
 
 
-def test_suspects_run_in_the_order_of_offsets_and_next_time_against_it() -> None:
+def test_suspects_run_in_the_order_of_positions_and_next_time_against_it() -> None:
     working = Working()
     working.take(3, 3, 4, 4, 3)
     called = []
