@@ -8,6 +8,7 @@ from sharecons import ShareGroupAdmin, TopicPartition
 from sharecons.copies.dead_letter_headers import RedriveMark, redrive_headers
 from sharecons.dead_letters import DeadLetterRecord, DeadLetters, SourceStatus
 from sharecons.errors import BrokerError
+from sharecons.producer.idempotent import OutgoingRecord
 from sharecons.protocol.codes import Code
 from sharecons.protocol.produce.messages import ProducerIdentity
 from sharecons.records.encoder import NewRecord
@@ -87,11 +88,11 @@ async def write(
             NewRecord(key=None, value=value, timestamp=1_700_000_000_000)
             for value in values
         ]
-        try:
-            await producer.send_all(topic, records, partition=0)
-        except BrokerError as error:
-            return error.code
-    return Code.NONE
+        outcomes = await producer.send_each(
+            [OutgoingRecord(topic, record, 0) for record in records]
+        )
+    errors = [each for each in outcomes if isinstance(each, BrokerError)]
+    return errors[0].code if errors else Code.NONE
 
 
 async def test_leader_appends_batches_of_only_one_of_two_processes(
