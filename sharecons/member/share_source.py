@@ -43,8 +43,6 @@ if TYPE_CHECKING:  # loaded only if brokers collect metrics
 
 __all__ = ["LEAVE_TIMEOUT", "SETTLE_TIMEOUT", "ShareSource"]
 
-LOCK_LOST: Final = Code.INVALID_RECORD_STATE
-
 SETTLE_TIMEOUT: Final = 3.0
 """Seconds to send the last acknowledgements. `sharecons run` exits a second later."""
 
@@ -220,7 +218,8 @@ class ShareSource(Lifecycle):
                 record.reject()
         except LockLostError as error:
             # The application has not made this call: its callback gets the result.
-            failure = AcknowledgeFailure(LOCK_LOST, LOCK_LOST.name, str(error))
+            code = Code.INVALID_RECORD_STATE
+            failure = AcknowledgeFailure(code, code.name, str(error))
             at = record.topic, record.partition, record.offset, record.offset
             self.buffer.on_ack_results([AcknowledgeResult(*at, kind, failure)])
             raise

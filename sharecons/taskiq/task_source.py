@@ -348,7 +348,9 @@ class TaskSource:
             await self._write_again(item.record)
         except Error as error:
             place = place_of(item.record)
-            self._log.warning("delayed task not written again", **place, error=error)
+            self._log.warning(
+                "delayed task not written again", **place, error=str(error)
+            )
         else:
             if not item.is_done:
                 self._end(item, item.record.accept)

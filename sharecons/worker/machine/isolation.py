@@ -48,8 +48,7 @@ MAX_TAKEN: Final = 1 << 20
 
 Rank = tuple[float, int, int]
 
-NEXT: Final[Rank] = -math.inf, 0, 0
-"""The rank of the next attempt of the record that is alone."""
+NEXT: Final[Rank] = -math.inf, 0, 0  # the next attempt of the record that is alone
 
 
 @final
@@ -106,6 +105,8 @@ class Isolation:
             heapq.heappop(self._waiting)  # its lock is lost, for example
         if self._alone is not None and not _is_held(self._alone):
             self._end()
+        if self._alone is None and not self._waiting:
+            self._until = 0.0  # of a suspect that was lost in its wait, for example
         return self._alone is not None or bool(self._waiting)
 
     def _end(self) -> None:
@@ -143,6 +144,7 @@ class Isolation:
             if now < self._until:
                 return True
             self._given_up = busy
+        self._until = 0.0
         return False
 
     def _end_all(self) -> None:

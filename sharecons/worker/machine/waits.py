@@ -80,12 +80,11 @@ class Waits:
             and not (waits and lock_left >= LOCK_MARGIN)
         ):
             return LOCK_ENDS
-        if item.lane is not None:  # records with its key wait behind it
-            return None
+        if item.lane is not None:
+            return None  # records with its key wait behind it
         if item.settings.retry_topics and is_suspect and delay > LIMIT:
             return EXPOSED
-        # A retry topic is where records wait: one that arrives there stays until it is
-        # tried.
+        # A retry topic is where records wait: they stay there until they are tried.
         if waits and item.origin is not None:
             return None
         if item.settings.retry_topics and item.queue.is_nearly_full:

@@ -105,9 +105,8 @@ class Program:
                     await anyio.sleep(self._options.seconds)  # real time: a handler
                     process(record)
                 return
-            except (
-                AuthorizationError
-            ) as error:  # once, as docs/consumer-running.md says
+            except AuthorizationError as error:
+                # It is raised once: docs/consumer-running.md.
                 sys.stderr.write(f"{error}\n")
 
     def _acknowledge(self, record: Record[Any, Any]) -> None:

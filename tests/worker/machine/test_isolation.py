@@ -235,6 +235,21 @@ def test_suspect_whose_lock_is_lost_isolates_nothing() -> None:
     assert 1 == len(working.start_all())
 
 
+def test_suspect_waits_for_calls_after_another_was_lost_in_its_wait() -> None:
+    working = Working()
+    working.take(1)
+    working.start_all()
+    working.take(3)
+    assert [] == working.start_all()
+    working.machine.on_locks_lost([working.machine.scheduler.held[1]], "gone")
+    assert [] == working.start_all()
+    working.now = 2 * LIMIT
+    working.take(3)
+
+    assert [] == working.start_all()
+    assert 3 * LIMIT == working.machine.next_due()
+
+
 def test_last_delivery_is_a_dead_letter_without_a_call() -> None:
     working = Working()
     working.take(5)
