@@ -294,8 +294,7 @@ class TaskSource:
                     timeout = POLL_TIMEOUT if fetch else 0.0
                     records = await self._source.take(count, timeout=timeout)
                     if fetch:
-                        wait = self._source.response_timeout
-                        self._fetched_at = self._clock() + wait
+                        self._fetched_at = self._clock() + self._source.response_timeout
             except RecordsError as error:
                 self._log.warning("records not readable", reason=str(error))
             except Error as error:
@@ -320,12 +319,9 @@ class TaskSource:
             self._acknowledge(record, record.release)
             return None
         now, limit = self._clock(), self._source.configs.delivery_limit
-        item = HeldTask(
-            record,
-            self._lease,
-            now + self._lease.max_lock_time,
-            deliveries_left=deliveries_left(record.delivery_count, limit),
-        )
+        left = deliveries_left(record.delivery_count, limit)
+        lease_end = now + self._lease.max_lock_time
+        item = HeldTask(record, self._lease, lease_end, deliveries_left=left)
         delay = delay_left(
             record.headers,
             max_delay=self._max_delay,
