@@ -37,7 +37,6 @@ MIN_SUSPECT: Final = 2
 MIN_SPENT: Final = 3
 """The first last delivery without a call: two before it had no outcome."""
 
-
 NOT_CALLED: Final = "its handler is not called, because it perhaps ends its process"
 
 
@@ -82,9 +81,7 @@ class Decisions:
 
         It is on its last delivery: if it ends the process again, no dead letter exists.
         """
-        if item.attempt < MIN_SPENT:
-            return False
-        return self.needs_dead_letter(item) and item.record.delivery_count >= MIN_SPENT
+        return item.record.delivery_count >= MIN_SPENT and self.needs_dead_letter(item)
 
     def uncalled(self, item: WorkItem, reason: str) -> RecordOutcome:
         """Return the outcome of a record that no handler is called with.

@@ -25,7 +25,8 @@ class Deliveries:
     """Makes the items of one worker.
 
     The first attempt has the number of the delivery: attempts in earlier deliveries are
-    not known otherwise. In a retry topic, attempts at the source are added. A record
+    not known otherwise. In a retry topic, attempts at the source are added; a record
+    that is not due yet had none in earlier deliveries. A record
     of a retry topic with other headers than a worker's is processed immediately. A copy
     that another group has written is no item: its handler is in that group.
 
@@ -103,7 +104,8 @@ class Deliveries:
             record,
             _size_of(record),
             settings=settings,
-            attempt=(state.origin.attempts or 0) + record.delivery_count,
+            attempt=(state.origin.attempts or 0)
+            + (1 if wait else record.delivery_count),
             due=now + wait,
             origin=state.origin,
             lease_end=now + settings.max_lock_time,

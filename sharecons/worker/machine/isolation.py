@@ -13,7 +13,8 @@ last for LIMIT seconds at most: a handler that hangs does not end its process, a
 not stop the worker. A call or copy that has outlived the wait of a suspect is not
 waited for again, and while the worker holds MAX_HUNG suspects that have outlived LIMIT,
 no record is isolated. So suspects that hang hold the other records up for
-2 * MAX_HUNG * LIMIT seconds in all.
+2 * MAX_HUNG * LIMIT seconds in all. If many fail, as without a database, their waits
+have half of the time; further ones, and those beyond LIMIT, are beside the others.
 
 The shell first waits until acknowledgements of earlier records are confirmed. Otherwise
 each crash would take a delivery from records that have been processed, until they are
@@ -44,6 +45,9 @@ MAX_HUNG: Final = 3
 """How many suspects can outlive LIMIT. More of them show that handlers hang, fail or
 are slow, as with a database that does not respond, and do not end the process."""
 
+MAX_REST: Final = 120.0
+"""Seconds for which suspects wait alone at once; 60 lost neighbours in simulations."""
+
 MAX_TAKEN: Final = 1 << 20
 
 Rank = tuple[float, int, int]
@@ -70,7 +74,7 @@ class Isolation:
         self._numbers = itertools.count()
         self.running: Call | None = None
         self._alone: WorkItem | None = None
-        self._until = 0.0
+        self._until = self._wait_end = self._rest_end = 0.0
         self._hung: list[WorkItem] = []
         self._given_up = 0
         self.max_taken = 1
@@ -125,7 +129,9 @@ class Isolation:
             self._end()
         if self._alone is not None:
             self._alone.queue.wake(now)
-            if self._alone.state is not ItemState.ISOLATED:
+            if self._alone.is_waiting and not self._waits_alone(self._alone.due, now):
+                self._end()
+            elif self._alone.state is not ItemState.ISOLATED:
                 return None
         elif self._is_off:
             self._end_all()
@@ -136,6 +142,18 @@ class Isolation:
             item.queue.end_isolation(item)  # its handler's calls hang
             return None
         return item
+
+    def _waits_alone(self, due: float, now: float) -> bool:
+        """Return whether a suspect that has failed is alone until its next attempt."""
+        if due > self._until:
+            return False
+        if due <= self._wait_end:
+            return True  # it waits already
+        rest_end = max(now, self._rest_end) + 2.0 * (due - now)
+        if rest_end > now + MAX_REST:
+            return False
+        self._wait_end, self._rest_end = due, rest_end
+        return True
 
     def _must_wait(self, now: float, busy: int) -> bool:
         self._given_up = min(self._given_up, busy)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sharecons.worker.machine.actions import Copy, Warn
-from sharecons.worker.machine.isolation import LIMIT, MAX_HUNG
+from sharecons.worker.machine.isolation import LIMIT, MAX_HUNG, MAX_REST
 from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.machine.topic_settings import TopicSettings
 from sharecons.worker.machine.worker_machine import WorkerMachine
@@ -56,6 +56,11 @@ class Working:
         results = [error] * len(call.items)
         self.actions += self.machine.on_results(call, results, self.now, 0.0)
         self.machine.on_call_ended(call)
+
+    def confirm_copies(self) -> None:
+        for action in [each for each in self.actions if isinstance(each, Copy)]:
+            if self.machine.is_current(action):
+                self.actions += self.machine.on_copied(action)
 
     @property
     def letters(self) -> list[DeadLettered]:
@@ -205,12 +210,28 @@ def test_suspect_that_waits_for_long_does_not_stop_the_worker() -> None:
     working.end(working.start(), TimeoutError("slow"))
     working.take(1)
 
-    assert LIMIT == working.machine.next_due()
-    working.now = LIMIT
     assert 1 == len(working.start_all())
     working.now = 60.0
     working.take(1)
     assert 2 == len(working.start_all())
+
+
+def test_suspects_that_fail_wait_alone_for_little_more_than_two_minutes() -> None:
+    """All waits, of 2 and 4 s each, take ten minutes."""
+    working = Working(retry=RetryPolicy(initial=0.5, jitter=0.0))
+    working.take(*[3] * 100, 1)
+    called: dict[int, float] = {}
+    while len(called) < 101:
+        calls = working.start_all()
+        for call in calls:
+            called.setdefault(call.items[0].record.offset, working.now)
+        working.now += 0.1
+        for call in calls:
+            working.end(call, TimeoutError("no database"))
+            working.confirm_copies()
+
+    assert MAX_REST <= called[100] <= 1.5 * MAX_REST
+    assert max(called.values()) == called[100]
 
 
 def test_suspects_run_in_the_order_of_positions_and_next_time_against_it() -> None:

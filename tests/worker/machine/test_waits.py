@@ -4,6 +4,7 @@ import pytest
 
 from sharecons.protocol.acknowledge.renewals import RenewalSchedule
 from sharecons.worker.machine.handler_queue import HandlerQueue
+from sharecons.worker.machine.isolation import LIMIT
 from sharecons.worker.machine.item import ItemState, WorkItem
 from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.machine.waits import (
@@ -103,6 +104,25 @@ def test_record_of_a_retry_topic_stays_until_it_is_tried() -> None:
     item.state = ItemState.RUNNING
 
     assert MOVED == worker.decide(item), "it has failed again"
+
+
+def test_suspect_that_waits_for_longer_than_it_can_be_alone_moves() -> None:
+    worker = Waiting()
+
+    def decide(item: WorkItem, seconds: float) -> RetryAfter | Moved | Released:
+        retry = RetryAfter(seconds, 2, ERROR)
+        return worker.waits.decide(item, retry, 0.0, is_suspect=True)
+
+    longer = LIMIT + 0.1
+    moved = Moved("seconds", longer, 2, ERROR)
+    copy = worker.item(WITH_TOPICS, waits=True)
+    copy.origin = origin_of_record(copy.record, "billing")
+    for item in (worker.item(WITH_TOPICS), copy):
+        assert moved == decide(item, longer)
+    for item in (worker.item(), worker.item(WITH_TOPICS, lane=b"key")):
+        assert RetryAfter(longer, 2, ERROR) == decide(item, longer)
+    for item in (worker.item(WITH_TOPICS), copy):
+        assert RETRY == decide(item, LIMIT)
 
 
 @pytest.mark.parametrize("lane", [None, b"key"])

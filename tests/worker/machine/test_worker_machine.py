@@ -451,6 +451,19 @@ def test_copy_that_holds_up_its_retry_topic_is_logged_with_its_origin() -> None:
     assert "orders-0@3" == warning.fields["origin"]
 
 
+@pytest.mark.parametrize(("due", "attempt"), [(90.0, 2), (0.0, 4)])
+def test_deliveries_of_a_copy_that_is_not_due_were_no_attempts(
+    due: float, attempt: int
+) -> None:
+    worker = new_worker(retry_topics=TOPICS)
+    record = retry_record(3, due, 0.0)
+    record.delivery_count = 3
+
+    (item,) = worker.take([record])
+
+    assert attempt == item.attempt
+
+
 def steps_of(function: Callable[[], object]) -> int:
     """Return how many functions are called, Python's and built-in ones."""
     count = 0
