@@ -46,7 +46,7 @@ MAX_HUNG: Final = 3
 are slow, as with a database that does not respond, and do not end the process."""
 
 MAX_REST: Final = 120.0
-"""Seconds for which suspects wait alone at once; 60 lost neighbours in simulations."""
+"""Seconds of waits in succession; with 60, simulations lost neighbours."""
 
 MAX_TAKEN: Final = 1 << 20
 
