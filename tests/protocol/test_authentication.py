@@ -166,6 +166,20 @@ def test_rejected_token_is_confirmed_and_then_reported():
     assert "broker b:1: OAUTHBEARER: invalid" == str(machine.error)
 
 
+@pytest.mark.parametrize("challenge", [b"", b'{"status":"invalid_token"}'])
+def test_broker_that_rejects_a_token_without_an_error_ends_the_exchange(challenge):
+    """It was confirmed again and again, for as long as the broker rejected it."""
+    machine, request = after_handshake(BEARER, token="abc")
+    machine.on_response(request, authenticate_response(b'{"status":"invalid_token"}'))
+
+    machine.on_response(machine.next_request(2.0), authenticate_response(challenge))
+
+    assert machine.next_request(3.0) is None
+    assert "broker b:1: OAUTHBEARER: the broker rejects the token, and" in str(
+        machine.error
+    )
+
+
 @pytest.mark.parametrize("token", ["", "two words", "a\x01b", "b\n"])
 def test_invalid_token_is_not_sent(token):
     machine = new_dialogue(BEARER, token)

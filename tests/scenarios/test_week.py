@@ -4,6 +4,7 @@ In the thorough tier, although it takes less than a minute: one of six weeks end
 a record that was not processed within twelve hours, and the cause is not known.
 """
 
+import logging
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from tests.scenarios.week import SETTINGS, Week
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.thorough,
-    pytest.mark.usefixtures("wall_clock", "seeded", "rare_checks"),
+    pytest.mark.usefixtures("wall_clock", "seeded", "rare_checks", "no_kept_lines"),
 ]
 
 BOUNDED: Final = (
@@ -39,6 +40,12 @@ def seed() -> int:
 @pytest.fixture
 def anyio_backend() -> Any:
     return virtual_time.backend("asyncio")
+
+
+@pytest.fixture
+def no_kept_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let pytest keep no log lines: their tracebacks hold members that have left."""
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
 
 
 @pytest.fixture

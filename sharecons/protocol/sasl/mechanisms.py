@@ -130,11 +130,15 @@ class _Bearer:
                     f"extension {name!r} has an empty value or invalid characters"
                 )
         pairs = "".join(f"{k}={v}{SEPARATOR}" for k, v in fields.items())
-        self._message: bytes | None = f"n,,{SEPARATOR}{pairs}{SEPARATOR}".encode()
+        # A rejection is a challenge: Kafka sends the error after a confirmation.
+        self._messages = [
+            SEPARATOR.encode(),
+            f"n,,{SEPARATOR}{pairs}{SEPARATOR}".encode(),
+        ]
 
     def respond(self, challenge: bytes) -> bytes | None:
-        message, self._message = self._message, None
-        if message is not None or not challenge:
-            return message
-        # A rejection is a challenge: Kafka sends the error after this confirmation.
-        return SEPARATOR.encode()
+        if len(self._messages) == 1 and not challenge:
+            return None
+        if not self._messages:
+            raise ExchangeError("the broker rejects the token, and returns no error")
+        return self._messages.pop()
