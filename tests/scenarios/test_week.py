@@ -22,7 +22,7 @@ from tests.scenarios.week import SETTINGS, Week
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.thorough,
-    pytest.mark.usefixtures("wall_clock", "seeded", "rare_checks", "no_kept_lines"),
+    pytest.mark.usefixtures("wall_clock", "seeded", "rare_checks"),
 ]
 
 BOUNDED: Final = (
@@ -40,12 +40,6 @@ def seed() -> int:
 @pytest.fixture
 def anyio_backend() -> Any:
     return virtual_time.backend("asyncio")
-
-
-@pytest.fixture
-def no_kept_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let pytest keep no log lines: their tracebacks hold members that have left."""
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])
 
 
 @pytest.fixture
@@ -71,6 +65,12 @@ async def broker(
         yield broker
 
 
+async def run(week: Week, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a week whose log lines pytest does not keep: tracebacks hold much."""
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    await week.run()
+
+
 def found(week: Week) -> list[str]:
     """Return what is more at the end than at the beginning of a week."""
     count = 3 * len(week.censuses) // 7
@@ -79,10 +79,12 @@ def found(week: Week) -> list[str]:
 
 
 @pytest.mark.timeout(900)
-async def test_week_loses_no_record_and_leaves_nothing(broker: EmbeddedBroker) -> None:
+async def test_week_loses_no_record_and_leaves_nothing(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     week = Week(broker)
 
-    await week.run()
+    await run(week, monkeypatch)
 
     assert [] == week.ledger.lost()
     assert [] == found(week)
@@ -101,7 +103,7 @@ async def test_member_that_keeps_its_heartbeats_grows(
     monkeypatch.setattr(Membership, "on_response", keep)
     week = Week(broker, days=3)
 
-    await week.run()
+    await run(week, monkeypatch)
 
     (line,) = [each for each in found(week) if "Membership.kept" in each]
     assert line.startswith("entries of sharecons.protocol.group.heartbeat")

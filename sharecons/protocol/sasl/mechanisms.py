@@ -131,10 +131,8 @@ class _Bearer:
                 )
         pairs = "".join(f"{k}={v}{SEPARATOR}" for k, v in fields.items())
         # A rejection is a challenge: Kafka sends the error after a confirmation.
-        self._messages = [
-            SEPARATOR.encode(),
-            f"n,,{SEPARATOR}{pairs}{SEPARATOR}".encode(),
-        ]
+        message = f"n,,{SEPARATOR}{pairs}{SEPARATOR}"
+        self._messages = [SEPARATOR.encode(), message.encode()]
 
     def respond(self, challenge: bytes) -> bytes | None:
         if len(self._messages) == 1 and not challenge:
