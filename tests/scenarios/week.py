@@ -5,10 +5,8 @@ them: topics are deleted and created again, leaders and coordinators move, a bro
 stops, connections are cut, members come and go. In between, the members mostly wait. At
 noon and midnight everything is settled, and a census is taken.
 
-Requests cost the most CPU (the clock is `virtual_time`). While a member holds records,
-it sends ten fetches per second to their leader, and an idle one waits for a quarter of
-the lock duration. So the lock lasts an hour, and less only while records are meant to
-be held.
+Requests cost the most CPU. While a member holds records, it sends ten fetches per second
+to their leader. So the lock lasts an hour, and less only while records are to be held.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -281,7 +279,11 @@ class Week:
         self._long_worker.resume("payments")
 
     async def _until_processed(self) -> None:
-        await until(lambda: not self.ledger.lost(), within=TURN * HOUR, pause=5)
+        try:
+            await until(lambda: not self.ledger.lost(), within=TURN * HOUR, pause=5)
+        except TimeoutError as error:
+            states = [self.broker.group(group) for group in GROUPS]
+            raise AssertionError(f"lost: {self.ledger.lost()}, {states}") from error
 
     # The members.
 
