@@ -5,8 +5,8 @@ them: topics are deleted and created again, leaders and coordinators move, a bro
 stops, connections are cut, members come and go. In between, the members mostly wait. At
 noon and midnight everything is settled, and a census is taken.
 
-Requests cost the most CPU. While a member holds records, it sends ten fetches per second
-to their leader. So the lock lasts an hour, and less only while records are to be held.
+Requests cost the most CPU. A member that holds records sends ten fetches per second to
+their leader. So the lock lasts an hour, and less only in the hours of much happening.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
