@@ -5,8 +5,8 @@ them: topics are deleted and created again, leaders and coordinators move, a bro
 stops, connections are cut, members come and go. In between, the members mostly wait. At
 noon and midnight everything is settled, and a census is taken.
 
-Requests cost the most CPU. A member that holds records sends ten fetches per second to
-their leader. So the lock lasts an hour, and less only in the hours of much happening.
+Requests cost the most CPU (the clock is `virtual_time`): a member that holds records
+sends ten fetches per second. So the lock lasts an hour, except where much happens.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
