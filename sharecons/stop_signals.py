@@ -25,7 +25,7 @@ from typing import Any, Final, final
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import call_soon_function, in_trio
 
-__all__ = ["SIGNALS", "received_signals", "stop_on_signals"]
+__all__ = ["SIGNALS", "Listener", "received_signals", "stop_on_signals"]
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -50,7 +50,7 @@ def stop_on_signals(
     group: str,
     stop: Callable[[], None],
     stop_now: Callable[[], None] | None = None,
-) -> Iterator[None]:
+) -> Iterator["Listener"]:
     """Call `stop` at the first signal and `stop_now` at the second, in the event loop.
 
     If the process has received a signal that others are stopping for, the calls follow
@@ -60,7 +60,7 @@ def stop_on_signals(
     listener = Listener(group, stop, stop_now)
     _dispatcher.add(listener)
     try:
-        yield
+        yield listener
     finally:
         _dispatcher.remove(listener)
 
@@ -70,6 +70,7 @@ class Listener:
     """One worker or consumer, created in its event loop.
 
     Attributes:
+        received: the signal that called an action last, or None.
         has_second_action: a second signal calls an action.
     """
 
@@ -80,6 +81,7 @@ class Listener:
         stop_now: Callable[[], None] | None,
     ) -> None:
         self.is_in_main_thread = _in_main_thread()
+        self.received: signal.Signals | None = None
         self.has_second_action = stop_now is not None
         self._group = group
         self._actions = (stop,) if stop_now is None else (stop, stop_now)
@@ -100,6 +102,7 @@ class Listener:
         if self._removed or not actions:
             return
         self._acted = count
+        self.received = last
         _log.info("signal received", signal=last.name, group=self._group)
         for action in actions:
             action()

@@ -1,5 +1,6 @@
 """Starting and stopping a consumer, from any task of the application."""
 
+import signal
 from abc import ABC, abstractmethod
 from contextlib import ExitStack
 from types import TracebackType
@@ -11,7 +12,7 @@ from sharecons.member.share_source import ShareSource
 from sharecons.member.source_health import SourceHealth
 from sharecons.net.background import current_task
 from sharecons.net.io.event_loop import in_trio
-from sharecons.stop_signals import stop_on_signals
+from sharecons.stop_signals import Listener, stop_on_signals
 
 __all__ = ["Lifecycle"]
 
@@ -27,6 +28,7 @@ class Lifecycle(SourceHealth, ABC):
         self._entered_by: object = None
         self._handle_signals = False
         self._signals = ExitStack()
+        self._signal_listener: Listener | None = None
         self._is_start_stopped = False
 
     # Implemented by the consumer.
@@ -89,7 +91,7 @@ class Lifecycle(SourceHealth, ABC):
 
     async def _start_with_signals(self) -> None:
         """Start; a signal can end the start, and then loops have no records."""
-        self._signals.enter_context(
+        self._signal_listener = self._signals.enter_context(
             stop_on_signals(self._source.group_id, self._on_stop_signal)
         )
         try:
@@ -100,6 +102,12 @@ class Lifecycle(SourceHealth, ABC):
         finally:
             if self._source.state != "open":
                 self._signals.close()
+
+    @property
+    def stop_signal(self) -> signal.Signals | None:
+        """The signal that has stopped the consumer (`handle_signals`), or None."""
+        listener = self._signal_listener
+        return None if listener is None else listener.received
 
     def _on_stop_signal(self) -> None:
         if self._source.state == "open":
