@@ -26,9 +26,9 @@ class Deliveries:
 
     The first attempt has the number of the delivery: attempts in earlier deliveries are
     not known otherwise. In a retry topic, attempts at the source are added; a record
-    that is not due yet had none in earlier deliveries. A record
-    of a retry topic with other headers than a worker's is processed immediately. A copy
-    that another group has written is no item: its handler is in that group.
+    that is not due yet had none in earlier deliveries. A record of a retry topic with
+    other headers than a worker's is processed immediately. A copy that another group
+    has written is no item: its handler is in that group.
 
     Args:
         topics: find the handlers of records.
@@ -100,12 +100,12 @@ class Deliveries:
         # Clocks of machines differ, and any producer can write a due time.
         longest = self._topics.longest_delay(record.topic)
         wait = min(max(0.0, state.due / 1000 - wall_clock), longest)
+        before = state.origin.attempts or 0  # 0: not known
         item = WorkItem(
             record,
             _size_of(record),
             settings=settings,
-            attempt=(state.origin.attempts or 0)
-            + (1 if wait else record.delivery_count),
+            attempt=before + (1 if wait and before else record.delivery_count),
             due=now + wait,
             origin=state.origin,
             lease_end=now + settings.max_lock_time,

@@ -464,6 +464,22 @@ def test_deliveries_of_a_copy_that_is_not_due_were_no_attempts(
     assert attempt == item.attempt
 
 
+def test_copy_whose_attempts_are_not_known_is_given_up_on_its_last_delivery() -> None:
+    """Other programs can write copies as well: without the header, or with 0."""
+    worker = new_worker(retry_topics=TOPICS, dead_letter="dead")
+    record = retry_record(3, 90.0, 0.0)
+    record.headers = tuple(
+        each for each in record.headers if not each[0].endswith("attempts")
+    )
+    record.delivery_count = 5
+
+    (item,) = worker.take([record])
+
+    assert 5 == item.attempt
+    assert worker.copies, "it has a dead letter"
+    assert [] == worker.running
+
+
 def steps_of(function: Callable[[], object]) -> int:
     """Return how many functions are called, Python's and built-in ones."""
     count = 0
