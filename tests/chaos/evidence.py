@@ -125,6 +125,7 @@ class Evidence:
             positions=_positions(tasks),
             copied=_repeated(tasks),
             is_plain=lambda number: self._plan(number) == "succeed",
+            retry_topic=self._options.retry_topic,
             results="some" if self._has_tasks else "all" if self._is_own else "none",
         )
 

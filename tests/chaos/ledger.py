@@ -70,6 +70,7 @@ class Ledger:
             has died between the copy for the next attempt and its acknowledgement.
         is_plain: whether a handler succeeds with a number at its first attempt: delays
             are measured with these.
+        retry_topic: has few records: the silence of its partitions says nothing.
         results: how many results of acknowledgements the client reports. Without them
             no reason of a duplicate is known. With "some" it reports none of a request
             that was never sent.
@@ -88,6 +89,7 @@ class Ledger:
         positions: Mapping[int, Sequence[Position]] | None = None,
         copied: Collection[int] = (),
         is_plain: Callable[[int], bool] = lambda _: True,
+        retry_topic: str = "",
         results: Literal["all", "some", "none"] = "all",
     ) -> None:
         self._confirmed = confirmed
@@ -104,10 +106,9 @@ class Ledger:
         self._copied = copied
         self._reported = results
         self._is_plain = is_plain
+        self._retry_topic = retry_topic
         self._handled: defaultdict[int, list[Entry]] = defaultdict(list)
-        self._begun: defaultdict[int, dict[tuple[Position, str, int], float]] = (
-            defaultdict(dict)
-        )
+        self._begun: defaultdict[int, list[Entry]] = defaultdict(list)
         self._results: defaultdict[tuple[str, Position], list[Entry]] = defaultdict(
             list
         )
@@ -116,8 +117,7 @@ class Ledger:
             if entry.kind == "handled":
                 self._handled[entry.number].append(entry)
             elif entry.kind == "begun":
-                delivery = _position(entry), entry.process, entry.count
-                self._begun[entry.number][delivery] = entry.seconds
+                self._begun[entry.number].append(entry)
             elif entry.kind == "rejected":
                 self._rejected.add(entry.number)
             elif entry.kind in ("accepted", "failed"):
@@ -174,10 +174,7 @@ class Ledger:
             for position in self._positions_of(first)
             for result in self._results[first.process, position]
         ]
-        # A lock can be lost while the handler runs.
-        began = self._begun[first.number].get(
-            (_position(first), first.process, first.count), first.seconds
-        )
+        began = self._call_of(first)
         between = [r for r in results if began <= r.seconds <= second.seconds]
         if any(result.kind == "accepted" for result in between):
             return self._copied_twice(first, second)
@@ -193,6 +190,20 @@ class Ledger:
         unknown = "not confirmed" if self._reported == "some" else ""
         return next((f"late: {result.error}" for result in late), unknown)
 
+    def _call_of(self, handled: Entry) -> float:
+        """Return when this call of the handler began: it can lose the lock.
+
+        A leader that moves begins to count deliveries again, so the count does not
+        tell two deliveries apart.
+        """
+        calls = (
+            begun.seconds
+            for begun in self._begun[handled.number]
+            if _delivery(begun) == _delivery(handled)
+            and begun.seconds <= handled.seconds
+        )
+        return max(calls, default=handled.seconds)
+
     def _copied_twice(self, first: Entry, second: Entry) -> str:
         """Return "copied twice" for two copies of a record that was delivered twice.
 
@@ -203,7 +214,8 @@ class Ledger:
             return "copied twice"
         begun = self._begun[first.number]
         is_copied = _position(first) != _position(second)
-        is_repeated = len(begun) > len({position for position, *_ in begun})
+        deliveries = {_delivery(each) for each in begun}
+        is_repeated = len(deliveries) > len({_position(each) for each in begun})
         return "copied twice" if is_copied and is_repeated else ""
 
     def _positions_of(self, entry: Entry) -> Sequence[Position]:
@@ -232,7 +244,9 @@ class Ledger:
     def _measure_silence(self, verdict: Verdict, begin: float, end: float) -> None:
         by_partition: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
         for entry in self._entries:
-            if entry.kind == "handled" and begin <= entry.seconds <= end:
+            if entry.kind != "handled" or entry.topic == self._retry_topic:
+                continue
+            if begin <= entry.seconds <= end:
                 by_partition[entry.topic, entry.partition].append(entry.seconds)
         everything = sorted(t for times in by_partition.values() for t in times)
         verdict.silence = _longest_gap(everything, begin, end)
@@ -248,3 +262,7 @@ def _longest_gap(times: Sequence[float], begin: float, end: float) -> float:
 
 def _position(entry: Entry) -> Position:
     return entry.topic, entry.partition, entry.offset
+
+
+def _delivery(entry: Entry) -> tuple[Position, str, int]:
+    return _position(entry), entry.process, entry.count

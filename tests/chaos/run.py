@@ -45,6 +45,9 @@ DENIALS: Final = (
 LATE: Final = 8.0
 """Seconds for records that come once more."""
 
+RECORD_LOCKS: Final = {"share.partition.max.record.locks": "200"}
+"""Of groups with a retry topic, so that some waits do not fit in place."""
+
 CLIENTS: Final = ("sharecons", "confluent", "franz")
 PROGRAMS: Final = ("taskiq", "spark")
 """Kinds of sharecons that have a program of their own."""
@@ -269,6 +272,8 @@ def _prepare(
     program = Options(servers=cluster.servers, topic=topic, group=group, client_id=name)
     if name == CLIENTS[0]:
         history = options.history
+        if history.has_retry_topic:
+            cluster.admin.set_group_config(group, RECORD_LOCKS)
         program = replace(
             program,
             kind=history.handler,
@@ -291,7 +296,7 @@ def _command(name: str, kind: str, directory: Path) -> list[str]:
     if name == "franz":
         return [str(build_go(FRANZ, directory / "franz-program"))]
     module = kind if kind in PROGRAMS else name
-    return [sys.executable, "-m", f"tests.chaos.clients.{module}"]
+    return [sys.executable, "-m", "tests.chaos.clients", module]
 
 
 def _processes(options: RunOptions, fleet: Fleet) -> int:

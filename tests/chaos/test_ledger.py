@@ -85,6 +85,20 @@ def test_reason_of_a_duplicate_is_the_lock_that_was_lost_during_the_call() -> No
     assert [] == verdict.unexplained
 
 
+def test_reason_is_found_although_both_deliveries_have_the_same_count() -> None:
+    verdict = verdict_of(
+        entry(2.0, "begun", 0),
+        entry(2.1, "handled", 0),
+        entry(2.2, "failed", offset=0, error="UNKNOWN_TOPIC_OR_PARTITION"),
+        entry(3.0, "begun", 0),
+        entry(3.1, "handled", 0),
+        entry(3.2, "accepted", offset=0),
+    )
+
+    assert {"UNKNOWN_TOPIC_OR_PARTITION": 1} == verdict.duplicates
+    assert [] == verdict.unexplained
+
+
 def test_reason_of_a_duplicate_is_the_kill_of_its_process() -> None:
     entries = [entry(2.0, "handled", 0), entry(3.0, "handled", 0, process="other")]
 
@@ -116,6 +130,15 @@ def test_silence_is_the_longest_gap_and_delay_the_longest_wait() -> None:
     assert 6.0 == verdict.partition_silence
     assert 7.0 == verdict.delay
     assert [7.0] == verdict.recoveries
+
+
+def test_silence_of_the_retry_topic_does_not_count() -> None:
+    handled = [entry(float(second), "handled", second) for second in range(10)]
+    retried = entry(1.0, "handled", 10, topic="orders.retry")
+
+    verdict = verdict_of(*handled, retried, retry_topic="orders.retry")
+
+    assert 1.0 == verdict.partition_silence
 
 
 def test_journal_is_read_as_it_was_written(tmp_path) -> None:

@@ -43,6 +43,9 @@ __all__ = ["KINDS", "Program", "number_of"]
 RESTARTS: Final = 100
 """Attempts of a record: kills and lost locks count, and must not use them up."""
 
+RETRY_TOPIC: Final = 20.0
+"""Seconds in the retry topic: too long to wait in place, see `run.RECORD_LOCKS`."""
+
 REMEMBERED: Final = 1000
 """Numbers that have failed at their first attempt; each fails once."""
 
@@ -142,7 +145,7 @@ class Program:
         few = RetryPolicy(max_attempts=3, initial=0.05)
         retry_topics = []
         if self._options.retry_topic:
-            retry_topics = [RetryTopic(self._options.retry_topic, 2.0)]
+            retry_topics = [RetryTopic(self._options.retry_topic, RETRY_TOPIC)]
         worker = ShareWorker(
             self._options.topic,
             handler,
@@ -203,7 +206,7 @@ class Program:
             case "fail once" if self._is_first(number):
                 raise TimeoutError("fails once")
             case "retry" if self._is_first(number):
-                raise Retry(after=1.0)
+                raise Retry(after=RETRY_TOPIC if self._options.retry_topic else 1.0)
             case "fail until redriven" if not is_redriven(record):
                 raise ValueError("fails until it is redriven")
             case "fail":
