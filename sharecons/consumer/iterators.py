@@ -66,7 +66,7 @@ class RecordReader(Reader):
         self._lease = lease
         self._records = queue.buffer.records
         queue.hold(self)
-        self._pause_at = min(self._clock() + SLICE, lease.deadline)
+        self._pause_at = min(self._clock() + SLICE, lease.locks.deadline)
         if len(self._records) - lease.cursor > 1:
             # A single record is passed only when the next one is requested.
             self._on_progress()

@@ -134,7 +134,7 @@ class LeaderTasks:
             lease.held_count
             for leader in tuple(self._running)
             for lease in leader.machine.batcher.leases
-            if lease.last_deadline() > now
+            if lease.locks.last() > now
         )
 
     def wake(self) -> None:
@@ -341,15 +341,29 @@ class LeaderTasks:
         leases: list[Lease] = []
         others: list[LeaderEvent] = []
         for event in events:
-            if isinstance(event, Acquired):
-                leases.append(event.lease)
-            else:
+            if not isinstance(event, Acquired):
                 others.append(event)
+            elif self._has_moved(machine, event.lease):
+                # The new leader delivers the records.
+                machine.batcher.drop(event.lease)
+                self._prefetch.on_dropped(event.lease.count)
+            else:
+                leases.append(event.lease)
         if leases:
             self._on_acquired(leases)
         if others:
             self._on_events(others)
         return bool(others)
+
+    def _has_moved(self, machine: Leader, lease: Lease) -> bool:
+        """Return whether another broker is the leader of a lease's partition.
+
+        A broker that was paused takes itself for the leader until it learns more.
+        """
+        partition = lease.share_partition
+        return partition not in machine.partitions and self._metadata.has_moved(
+            partition, machine.node_id
+        )
 
     def _retire_idle(self, leader: LeaderTask) -> None:
         if not leader.machine.partitions and leader.machine.is_idle(

@@ -17,7 +17,7 @@ from sharecons.member.unprocessed import Unprocessed, report_unprocessed
 from sharecons.metrics.recorder import FetchSize, MetricsRecorder
 from sharecons.net.io.callbacks import log_unraised, run_callback
 from sharecons.net.io.event_loop import FOREVER, Clock
-from sharecons.protocol.acknowledge.ack_errors import lock_overrun
+from sharecons.protocol.acknowledge.ack_errors import buffer_overrun
 from sharecons.protocol.acknowledge.delivered_leases import DeliveredLeases
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
@@ -298,7 +298,7 @@ class LeaseBuffer:
 
     def _deadline(self, lease: Lease) -> float:
         """Return when the locks of the undelivered records end."""
-        return lease.deadline
+        return lease.locks.deadline
 
     def _is_live(self, lease: Lease) -> bool:
         return not lease.lock_scope.ended and self.clock() < self._deadline(lease)
@@ -335,7 +335,7 @@ class LeaseBuffer:
         self._last_overrun = {
             "topic": lease.topic,
             "partition": lease.share_partition.partition,
-            "reason": lock_overrun(lease, self._deadline(lease), now),
+            "reason": buffer_overrun(lease, self._deadline(lease), now),
         }
         if now >= self._next_overrun_line:
             self._next_overrun_line = now + OVERRUN_INTERVAL
@@ -365,6 +365,7 @@ class LeaseBuffer:
                 records = read_undelivered(lease)
             if lost := records[lease.cursor :]:
                 self.on_undelivered(lost)
+        lease.give_back()
         lease.payload = b""
 
     def _unprocessed(self) -> list[Lease]:

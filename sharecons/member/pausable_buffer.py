@@ -63,7 +63,7 @@ class PausableBuffer(LeaseBuffer):
         """Drop the withheld leases whose locks have ended."""
         now = self.clock()
         for lease in list(self._withheld):
-            if lease.lock_scope.ended or lease.last_deadline() <= now:
+            if lease.lock_scope.ended or lease.locks.last() <= now:
                 self._on_lost(lease, self._withheld.pop(lease))
 
     def on_acquired(self, leases: Sequence[Lease]) -> None:
@@ -141,12 +141,12 @@ class PausableBuffer(LeaseBuffer):
                 self._demand.on_returned(len(rest))
                 insert_lease(self._ready, lease)
                 continue
-            if not lease.lock_scope.ended and self.clock() < lease.last_deadline():
+            if not lease.lock_scope.ended and self.clock() < lease.locks.last():
                 lease.release_remaining()  # a part of it
             self._on_lost(lease, records)
 
     def _deadline(self, lease: Lease) -> float:
-        return self._live_until.get(lease, lease.deadline)
+        return self._live_until.get(lease, lease.locks.deadline)
 
     def _decode(self, lease: Lease) -> None:
         if lease not in self._returned or not self._is_live(lease):

@@ -306,9 +306,11 @@ class Acquirer:
 
         If not, other members might have acquired the records.
         """
-        has_locks = not lease.lock_scope.ended and anyio.current_time() < lease.deadline
+        now = anyio.current_time()
+        has_locks = not lease.lock_scope.ended and now < lease.locks.deadline
         if not has_locks:
             self.stats.lost += lease.count
+            lease.give_back()
         return has_locks
 
     def snapshot(self) -> Mapping[str, int]:

@@ -26,6 +26,7 @@ from sharecons.net.io.event_loop import AutoResetEvent, EventWaiter, Waiter
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
+from sharecons.protocol.acknowledge.lock_times import LockTimes
 from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.protocol.fetch.demand import FetchDemand
 from sharecons.protocol.fetch.prefetch import Prefetch
@@ -84,8 +85,7 @@ class Bench:
             share_partition=P0,
             acquired=((first, first + count - 1, delivery_count),),
             payload=encode(records, base_offset=first),
-            deadline=self.now + 30,
-            lock_duration=30.0,
+            locks=LockTimes(self.now, self.now, 30.0),
             lock_scope=self.term,
             owner=self.owner,
         )

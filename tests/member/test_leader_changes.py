@@ -13,6 +13,8 @@ from tests.net.embedded import (
     requests,
     running,
 )
+from tests.scenarios.interrupted_network import InterruptedNetwork
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -88,6 +90,29 @@ async def test_leader_change_without_a_hint_requests_metadata():
 
             assert anyio.current_time() - moved_at < 3
             assert 1 <= len(requests(broker, "Metadata", moved_at)) <= 3
+
+
+async def test_records_of_a_replaced_leader_are_not_delivered():
+    """A broker that was paused responds as if it still were the leader."""
+    results = []
+    async with running(1, brokers=2) as broker:
+        broker.create_topic("refunds", partitions=1)
+        network = InterruptedNetwork(broker.network)
+        settings = {"network": network, "on_acknowledged": results.extend}
+        async with consuming(broker, **settings) as consumer:
+
+            async def replace_leader():
+                network.on_records = None
+                broker.move_leader("orders", 0, to=2)
+                consumer.subscribe("orders", "refunds")  # requests metadata
+                await until(lambda: requests(broker, FETCH, node=2))
+
+            network.on_records = replace_leader
+            (record,) = await consumer.poll(timeout=10.0)
+            assert [] == await consumer.poll(timeout=2.0)
+
+    assert (b"0", 1) == (record.value, record.delivery_count)
+    assert [None] == [result.error for result in results]
 
 
 async def test_outdated_leader_hint_is_ignored():

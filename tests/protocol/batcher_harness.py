@@ -4,6 +4,7 @@ from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
+from sharecons.protocol.acknowledge.lock_times import LockTimes
 from sharecons.protocol.acknowledge.result_log import AcknowledgeFailure, ResultLog
 from sharecons.protocol.acknowledge.results import join_results
 from sharecons.protocol.codes import Code
@@ -27,9 +28,10 @@ class BatcherHarness:
     """An acknowledgement batcher with its result log, and calls of its leader."""
 
     def __init__(self) -> None:
+        self.now = 0.0
         self.pending_notifications = 0
         self.result_notifications = 0
-        self.result_log = ResultLog(self._on_result, lambda: 0.0)
+        self.result_log = ResultLog(self._on_result, lambda: self.now)
         self.batcher = AckBatcher(self._on_pending, self.result_log)
         self.lock_scope = LockScope()
 
@@ -52,7 +54,7 @@ class BatcherHarness:
             share_partition=at,
             acquired=((offsets[0], offsets[-1], delivery_count),),
             payload=b"",
-            deadline=deadline,
+            locks=LockTimes(deadline, deadline, 0.0),
             lock_scope=self.lock_scope,
             owner=self.batcher,
         )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
+from sharecons.protocol.acknowledge.lock_times import LockTimes
 from sharecons.protocol.acknowledge.ranges import ranges_of
 from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.protocol.acknowledge.runs import Run
@@ -47,6 +48,9 @@ class RecordingOwner:
     def on_delayed(self, lease: Lease, offsets: Sequence[int], due: float) -> None:
         self.delays.append((list(offsets), due))
 
+    def forget_expired(self, now: float) -> None:
+        pass
+
     def reject_late_ack(self, lease: Lease, runs: Sequence[Run]) -> None:
         self.late_acks += runs
 
@@ -59,7 +63,7 @@ def packed_lease(
         share_partition=P0,
         acquired=acquired or ((0, 9, 1),),
         payload=b"records",
-        deadline=30.0,
+        locks=LockTimes(0.0, 0.0, 30.0),
         lock_scope=LockScope(),
         owner=owner or RecordingOwner(),
     )

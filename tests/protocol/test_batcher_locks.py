@@ -3,8 +3,11 @@
 import pytest
 
 from sharecons.errors import LockLostError
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.lock_times import LockTimes
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
 from tests.protocol.batcher_harness import (
+    INVALID_STATE,
     BatcherHarness,
     accepted,
     lose_session,
@@ -273,3 +276,70 @@ def test_acknowledgement_is_not_sent_if_the_later_lease_came_after_its_deadline(
 
     assert {} == sent
     assert later.is_open(0)
+
+
+# Records that are given back, as they were not delivered before their deadline.
+
+
+def late_lease(harness: BatcherHarness, delivered: int) -> Lease:
+    """Return a lease whose locks end between 30 and 50 s."""
+    lease = harness.add_lease(0, 1, 2, 3)
+    lease.locks = LockTimes(0.0, 20.0, 30.0)
+    lease.cursor = delivered
+    harness.now = 40.0
+    return lease
+
+
+def test_records_that_a_broker_can_still_hold_are_released():
+    harness = BatcherHarness()
+    lease = late_lease(harness, delivered=2)
+
+    lease.give_back()
+
+    assert {P0: dict.fromkeys((2, 3), RELEASE)} == harness.exchange(now=40.0)
+    assert [(2, 3, RELEASE, None)] == harness.results
+
+
+def test_failures_are_reported_of_delivered_records_only():
+    harness = BatcherHarness()
+    lease = late_lease(harness, delivered=2)
+
+    lease.give_back()
+    lease.acknowledge_open(0, 2, REJECT)
+    harness.exchange(code=INVALID_STATE, now=40.0)
+
+    assert [(0, 1, REJECT, "INVALID_RECORD_STATE")] == harness.results
+    assert 2 == harness.result_log.overrun_count
+    assert lease.is_settled
+
+
+@pytest.mark.parametrize(
+    ("delivered", "now"), [(2, 50.0), (4, 40.0)], ids=["too late", "nothing left"]
+)
+def test_nothing_is_given_back(delivered: int, now: float):
+    harness = BatcherHarness()
+    lease = late_lease(harness, delivered)
+    harness.now = now
+
+    lease.give_back()
+
+    assert {} == harness.take_acks(now)
+    assert lease.is_open(0)
+
+
+def test_last_delivery_that_is_given_back_is_reported_as_lost_once():
+    harness = BatcherHarness()
+    harness.result_log.delivery_limit = 2
+    harness.result_log.reports_lost = True
+    lease = harness.add_lease(0, 1, delivery_count=2)
+    lease.locks = LockTimes(0.0, 20.0, 30.0)
+    harness.now = 40.0
+
+    lease.give_back()
+    harness.exchange(now=40.0)
+    lose_session(harness)
+
+    assert [(0, 1, True)] == [
+        (each.first_offset, each.last_offset, each.is_lost)
+        for each in harness.result_log.archived
+    ]

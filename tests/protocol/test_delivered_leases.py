@@ -6,6 +6,7 @@ from sharecons.protocol.acknowledge.delivered_leases import (
     DeliveredLeases,
 )
 from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.lock_times import LockTimes
 from sharecons.record import ACCEPT
 from tests.protocol.lease_factories import (
     lease_of,
@@ -96,7 +97,7 @@ def test_leases_that_are_never_acknowledged_are_removed_a_lock_duration_later() 
     for number in range(200):
         bench.now = 30.0 * number
         lease = bench.add(lease_of(number))
-        lease.deadline, lease.lock_duration = bench.now + 30.0, 30.0
+        lease.locks = LockTimes(bench.now, bench.now, 30.0)
         assert bench.find(number) is lease
         kept.append(sum(bench.find(each) is not None for each in range(number)))
 

@@ -99,7 +99,7 @@ def test_lock_of_acquired_records_counts_from_the_request():
         lease.share_partition,
         lease.acquired,
     )
-    assert 120.0 == lease.deadline
+    assert 120.0 == lease.locks.deadline
     assert (lease,) == harness.batcher.leases
 
 
@@ -110,7 +110,7 @@ def test_response_without_a_lock_duration_keeps_the_previous_one():
 
     harness.fetch(partition_response(P0, (0, 0)), lock_timeout=0.0)
 
-    assert 70.0 == harness.take_leases()[0].deadline
+    assert 70.0 == harness.take_leases()[0].locks.deadline
 
 
 def test_lease_of_a_topic_with_an_unknown_name_is_delivered():

@@ -392,7 +392,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.prefetch.waiting_readers = 0
         for lease in list(self.ready) if all_of_it else self.ready[:1]:
             self.ready.remove(lease)
-            if lease.lock_scope.ended or self.now >= lease.deadline:
+            if lease.lock_scope.ended or self.now >= lease.locks.deadline:
                 self.prefetch.on_dropped(lease.count)
                 continue
             self.application.unpack(lease)

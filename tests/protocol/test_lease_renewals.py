@@ -29,7 +29,7 @@ def test_renewed_record_is_open_with_a_later_deadline(
 
     assert lease.is_open(4)
     assert (55.0, 30.0) == (lease.deadline_of(4), lease.deadline_of(5))
-    assert 55.0 == lease.last_deadline()
+    assert 55.0 == lease.locks.last()
 
 
 @pytest.mark.parametrize("kind", TERMINAL_TYPES)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
+from sharecons.protocol.acknowledge.lock_times import LockTimes
 from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.protocol.acknowledge.runs import Run
 from sharecons.record import DETACHED, AcknowledgeType
@@ -95,7 +96,7 @@ def test_record_methods_call_the_ack_target():
         share_partition=P0,
         acquired=((0, 1, 1),),
         payload=b"",
-        deadline=100.0,
+        locks=LockTimes(0.0, 0.0, 100.0),
         lock_scope=LockScope(),
         owner=AckBatcher(lambda: None, ResultLog(lambda: None, lambda: 0.0)),
     )

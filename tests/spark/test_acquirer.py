@@ -7,6 +7,7 @@ from sharecons.member.settings import MemberSettings
 from sharecons.net.cluster import Cluster
 from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.protocol.partitions import Endpoint
+from sharecons.record import RELEASE
 from sharecons.spark.acquirer import Acquirer, MemberConfig
 from tests.net.embedded import GROUP, running
 from tests.scenarios.dead_letter_setup import LIMIT_2, archived_offsets
@@ -47,6 +48,31 @@ async def test_last_deliveries_that_end_before_the_ledger_has_them_are_logged(ca
 
     assert [*range(20)] == archived_offsets(caplog.text)
     assert (0, 40) == (acquirer.stats.entered, acquirer.stats.lost)
+
+
+async def test_records_of_a_late_response_are_released():
+    released = []
+
+    def note(request, _):
+        for topic in request.topics:
+            for partition in topic.partitions:
+                released.extend(partition.acknowledgement_batches)
+        return False
+
+    minimum = {"group.share.min.record.lock.duration.ms": "5000"}
+    async with running(20, settings=minimum) as broker:
+        broker.set_group_config(GROUP, {"share.record.lock.duration.ms": "5000"})
+        broker.faults.on("ShareFetch", where=note).lose()
+        late = broker.faults.on("ShareFetch", where=lambda r, _: r.max_records > 0)
+        late.stall(6.0)
+        acquirer = new_acquirer(broker, broker.network)
+        with pytest.raises(AssertionError, match="delivery_count=2"):
+            await acquirer.run()
+
+    (batch,) = released
+    assert (0, 19) == (batch.first_offset, batch.last_offset)
+    assert (RELEASE,) == tuple(batch.acknowledge_types)
+    assert 20 == acquirer.stats.lost
 
 
 def new_acquirer(broker, network):

@@ -29,6 +29,7 @@ from sharecons.net.io.event_loop import (
 )
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
+from sharecons.protocol.acknowledge.lock_times import LockTimes
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeFailure,
     AcknowledgeResult,
@@ -234,6 +235,9 @@ class MemorySource:
     def on_delayed(self, lease: Lease, offsets: object, due: float) -> None:
         raise NotImplementedError("a worker delays no releases")
 
+    def forget_expired(self, now: float) -> None:
+        pass
+
     def reject_late_ack(self, lease: Lease, runs: object) -> None:
         """Do nothing: `on_locks_lost` was called."""
 
@@ -332,16 +336,16 @@ class MemorySource:
             self._options.on_changed()
 
     def _record(self, each: Delivery) -> Record[Any, Any]:
-        found = each.record
+        found, duration = each.record, self._broker.lock_duration
+        acquired_at = each.deadline - duration
         lease = Lease(
             topic=found.topic,
             share_partition=SharePartition(found.topic.encode(), 0),
             acquired=((found.offset, found.offset, each.count),),
             payload=b"",
-            deadline=each.deadline,
+            locks=LockTimes(acquired_at, acquired_at, duration),
             lock_scope=self._scope,
             owner=self,
-            lock_duration=self._broker.lock_duration,
         )
         lease.set_dense_offsets()
         lease.cursor = 1
@@ -365,7 +369,7 @@ class MemorySource:
         results = [each for lease in queued for each in self._settle(lease)]
         now = self._clock()
         for lease in list(self._leases):
-            if lease.is_settled or lease.last_deadline() <= now:
+            if lease.is_settled or lease.locks.last() <= now:
                 del self._leases[lease]
         if results and self._options.on_acknowledged is not None:
             self._options.on_acknowledged(results)

@@ -91,8 +91,12 @@ class AckBatch:
 
     @property
     def record_count(self) -> int:
-        """The number of records, without gaps."""
-        return sum(last - first + 1 for first, last, kind in self.runs if kind != GAP)
+        """The number of records, without gaps and records that were given back."""
+        return sum(
+            last - first + 1
+            for first, last, kind in self.runs
+            if kind != GAP and first < self.lease.given_back_from
+        )
 
     def add_waiters(self, waiters: tuple[CommitWaiter, ...]) -> "AckBatch":
         """Add commits that wait for the result; return the batch."""
@@ -131,7 +135,7 @@ class AckBatch:
             (first, last)
             for lease in leases
             if lease.share_partition == self.lease.share_partition
-            and _requested_at(lease) > _requested_at(self.lease)
+            and lease.locks.requested_at > self.lease.locks.requested_at
             for first, last, _ in lease.acquired
         ]
         inside, outside = partition_runs(self.runs, ranges) if ranges else ([], [])
@@ -175,10 +179,6 @@ class AckBatch:
         part.rejected = self.rejected
         part.budget = self.budget
         return part
-
-
-def _requested_at(lease: Lease) -> float:
-    return lease.deadline - lease.lock_duration
 
 
 def choose_batches(

@@ -10,6 +10,7 @@ from sharecons.protocol.codes import Code
 __all__ = [
     "MISSING_IN_RESPONSE",
     "SESSION_CLOSING",
+    "buffer_overrun",
     "lock_overrun",
     "reacquired_error",
     "session_lost_error",
@@ -53,10 +54,23 @@ def session_lost_error(lock_scope: LockScope) -> AcknowledgeFailure:
 
 def lock_overrun(lease: Lease, deadline: float, now: float) -> str:
     """Return the error message for a lock that expired before its acknowledgement."""
-    seconds = now - deadline + lease.lock_duration
+    seconds = now - deadline + lease.locks.duration
     return (
         f"processing took {_short(seconds)} s, the lock lasts "
-        f"{_short(lease.lock_duration)} s: {lease.result_log.advice}"
+        f"{_short(lease.locks.duration)} s: {lease.result_log.advice}"
+    )
+
+
+def buffer_overrun(lease: Lease, deadline: float, now: float) -> str:
+    """Return the error message for a lock that ended before a record's delivery."""
+    locks = lease.locks
+    late = locks.held_until - locks.deadline
+    if late < locks.duration:
+        return lock_overrun(lease, deadline, now)
+    return (
+        f"the response took {_short(late)} s, the lock lasts "
+        f"{_short(locks.duration)} s: a process or a broker was paused, or the "
+        "network was slow"
     )
 
 

@@ -29,6 +29,7 @@ def archived_by(
         for first, last, kind in runs
         for begin, end, count in spent
         if kind == RELEASE and max(first, begin) <= min(last, end)
+        if first < lease.given_back_from  # else they have been reported as lost
     ]
 
 

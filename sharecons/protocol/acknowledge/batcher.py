@@ -254,12 +254,17 @@ class AckBatcher:
         for batch in failed:
             batch.lease.fail_settled(batch.runs)
 
+    def drop(self, lease: Lease) -> None:
+        """Forget a lease whose records are not delivered, without releasing them."""
+        lease.abandon()
+        self._leases.pop(lease, None)
+
     def forget_expired(self, now: float) -> list[Lease]:
         """Drop leases whose locks have all expired; return those with open records.
 
         Later acknowledgements of them are still sent, alone: the broker decides.
         """
-        ended = [lease for lease in self._leases if lease.last_deadline() <= now]
+        ended = [lease for lease in self._leases if lease.locks.last() <= now]
         for lease in ended:
             del self._leases[lease]
         lost = [lease for lease in ended if lease.has_open]

@@ -79,5 +79,5 @@ class DeliveredLeases:
 
 def _is_needed(lease: Lease, now: float) -> bool:
     if not lease.is_settled:
-        return now < lease.last_deadline() + lease.lock_duration
-    return lease.lock_scope.ended and lease.last_deadline() > now
+        return now < lease.locks.last() + lease.locks.duration
+    return lease.lock_scope.ended and lease.locks.last() > now

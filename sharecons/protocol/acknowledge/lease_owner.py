@@ -26,3 +26,6 @@ class LeaseOwner(Protocol[AnyLeaseT]):
 
     def reject_late_ack(self, lease: AnyLeaseT, runs: Sequence[Run]) -> None:
         """Report acknowledgements made after the session ended as failed."""
+
+    def forget_expired(self, now: float) -> object:
+        """Report records as lost whose locks have ended on their last delivery."""

@@ -7,9 +7,8 @@ Each record has a state (`ack_states`). An implicit loop does nothing per record
 moves `cursor`, and the records behind it are accepted a slice at a time. Gaps (offsets
 without a record) and undecodable records are queued beside the states.
 
-`deadline` is the time of the request plus the lock duration; the lock begins later, so
-it ends no earlier. A renewed record has a later deadline of its own. When the session
-ends, the lease is abandoned: verbs raise, and unsent acknowledgements have failed.
+When the session ends, the lease is abandoned: verbs raise, and unsent acknowledgements
+have failed.
 """
 
 import math
@@ -29,6 +28,7 @@ from sharecons.protocol.acknowledge.ack_states import (
 )
 from sharecons.protocol.acknowledge.lease_owner import LeaseOwner
 from sharecons.protocol.acknowledge.lock_scope import LockScope
+from sharecons.protocol.acknowledge.lock_times import LockTimes
 from sharecons.protocol.acknowledge.record_offsets import (
     NO_OFFSETS,
     RecordOffsets,
@@ -54,8 +54,9 @@ class Lease(AckTarget):
         highest_delivery_count: of any of them.
         payload: the bytes of the response, until the offsets are set.
         cursor: number of records that were returned to the application.
-        deadline, lock_duration: when locks that were not renewed end, and the seconds
-            from the acquisition until then.
+        locks: when they end.
+        given_back_from: failures from this offset on are not reported, as the locks
+            of these records can have ended before `give_back`.
         lock_scope, result_log: the session and consumer in which they were acquired.
         is_queued: the owner knows of pending acknowledgements.
     """
@@ -66,16 +67,15 @@ class Lease(AckTarget):
         "_is_packed",
         "_offsets",
         "_owner",
-        "_renewed_until",
         "_states",
         "acquired",
         "count",
         "cursor",
-        "deadline",
+        "given_back_from",
         "highest_delivery_count",
         "is_queued",
-        "lock_duration",
         "lock_scope",
+        "locks",
         "payload",
         "result_log",
         "share_partition",
@@ -89,10 +89,9 @@ class Lease(AckTarget):
         share_partition: SharePartition,
         acquired: tuple[tuple[int, int, int], ...],
         payload: bytes | memoryview,
-        deadline: float,
+        locks: LockTimes,
         lock_scope: LockScope,
         owner: "LeaseOwner[Lease]",
-        lock_duration: float = 0.0,
     ) -> None:
         self.topic = topic
         self.share_partition = share_partition
@@ -104,10 +103,10 @@ class Lease(AckTarget):
             if delivery_count > self.highest_delivery_count:
                 self.highest_delivery_count = delivery_count
         self.payload: bytes | memoryview = payload
-        self.deadline = deadline
-        self.lock_duration = lock_duration
+        self.locks = locks
         self.lock_scope = lock_scope
         self.cursor = 0
+        self.given_back_from: float = math.inf
         self.is_queued = False
         self._owner = owner
         self._is_packed = True
@@ -115,7 +114,6 @@ class Lease(AckTarget):
         self._states = _NONE
         self._offsets = NO_OFFSETS
         self._extra: list[Run] = []
-        self._renewed_until: dict[int, float] = {}
         self._has_renewals = False
 
     @property
@@ -152,7 +150,7 @@ class Lease(AckTarget):
         """Return when the lock of one record ends; NO_LOCK if its session has ended."""
         if self.lock_scope.ended or self.result_log.closed:
             return NO_LOCK
-        return self._renewed_until.get(offset, self.deadline)
+        return self.locks.of(offset)
 
     def remaining_of(self, offset: int) -> float:
         """Return the seconds until `deadline_of`; 0.0 if it has passed."""
@@ -162,15 +160,11 @@ class Lease(AckTarget):
         """Return whether the lock of a record that is not settled is still held."""
         return self.remaining_of(offset) > 0.0 and self.is_open(offset)
 
-    def last_deadline(self) -> float:
-        """Return when the last of its locks ends."""
-        return max([self.deadline, *self._renewed_until.values()])
-
     # Calls of the consumer.
 
     def set_dense_offsets(self) -> None:
         """Set the offsets: one acquired range with a record at each offset."""
-        self._drop_payload()
+        self._is_packed, self.payload = False, b""
         self._states = AckStates(self.count)
         self._offsets = RecordOffsets(self.acquired[0][0], self.count)
 
@@ -182,7 +176,7 @@ class Lease(AckTarget):
         undeliverable: Sequence[Run] = (),
     ) -> None:
         """Set the record offsets; queue gaps, and runs of undeliverable records."""
-        self._drop_payload()
+        self._is_packed, self.payload = False, b""
         self._states = AckStates(len(offsets))
         self._offsets = record_offsets(offsets)
         if gaps or undeliverable:
@@ -193,11 +187,21 @@ class Lease(AckTarget):
     def release_remaining(self) -> None:
         """Release the records that were not delivered."""
         if self._is_packed:
-            self._drop_payload()
+            self._is_packed, self.payload = False, b""
             self._extra += [Run(low, high, RELEASE) for low, high, _ in self.acquired]
             self._notify_owner()
         else:
             self._acknowledge_part(slice(self.cursor, self._offsets.count), RELEASE)
+
+    def give_back(self) -> None:
+        """Release the records that were not delivered, if a broker can hold them."""
+        has_rest = self._is_packed or self.cursor < self._offsets.count
+        can_be_held = self.result_log.clock() < self.locks.held_until
+        if has_rest and can_be_held and not self.lock_scope.ended:
+            self._owner.forget_expired(self.result_log.clock())
+            at = self.cursor
+            self.given_back_from = self._offsets.offset(at) if at else 0
+            self.release_remaining()
 
     def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
         """Acknowledge one record; see `Record` for its guarantees and errors."""
@@ -305,9 +309,9 @@ class Lease(AckTarget):
         for start, stop in self._states.pending_runs():
             runs += self._offsets.runs(start, stop, self._states.kind_at(start))
         self._states.set_sent()
-        if self._renewed_until:
+        if self.locks.renewed:
             return group_by_deadline(runs, self.deadline_of)
-        return [(self.deadline, coalesce(sorted(runs)))] if runs else []
+        return [(self.locks.deadline, coalesce(sorted(runs)))] if runs else []
 
     def on_settled(self, runs: Iterable[Run], *, renewed_until: float = 0.0) -> None:
         """Settle these runs, whether applied or failed."""
@@ -353,10 +357,6 @@ class Lease(AckTarget):
     def _describe(self, offset: int) -> str:
         return f"{self._name}@{offset}"
 
-    def _drop_payload(self) -> None:
-        self._is_packed = False
-        self.payload = b""
-
     def _notify_owner(self) -> None:
         if not self.is_queued:
             self._owner.on_acknowledged(self)  # this can raise
@@ -397,4 +397,4 @@ class Lease(AckTarget):
     def _note_renewals(self, part: slice, until: float) -> None:
         for start, stop in self._states.renewing_runs(part):
             for first, last, _ in self._offsets.runs(start, stop, RENEW):
-                self._renewed_until.update(dict.fromkeys(range(first, last + 1), until))
+                self.locks.renewed.update(dict.fromkeys(range(first, last + 1), until))

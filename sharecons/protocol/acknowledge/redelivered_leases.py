@@ -17,27 +17,22 @@ class RedeliveredLeases:
     """The leases of one leader that have records with a delivery count above 1."""
 
     def __init__(self) -> None:
-        self._leases: deque[tuple[Lease, float]] = deque()
+        self._leases: deque[Lease] = deque()
 
     def add(self, lease: Lease, now: float) -> None:
-        """Keep a lease, if it has redelivered records.
-
-        Args:
-            now: the time of the response. The broker's locks began before it, but
-                perhaps long after the request, with which `lease.deadline` counts.
-        """
+        """Keep a lease, if it has redelivered records."""
         if lease.highest_delivery_count > 1:
             self._remove_ended(now)
-            self._leases.append((lease, now + lease.lock_duration))
+            self._leases.append(lease)
 
     def held(self, now: float) -> list[Lease]:
         """Return the leases whose locks the broker can still hold."""
         self._remove_ended(now)
-        return [lease for lease, _ in self._leases]
+        return list(self._leases)
 
     def _remove_ended(self, now: float) -> None:
         while self._leases:
-            lease, until = self._leases[0]
-            if now <= max(until, lease.last_deadline()):
+            locks = self._leases[0].locks
+            if now <= max(locks.held_until, locks.last()):
                 return
             self._leases.popleft()

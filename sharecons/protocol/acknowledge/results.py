@@ -1,5 +1,6 @@
 """Acknowledgement results, as the application receives them."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -26,12 +27,16 @@ _TYPES: Final = {kind.value: kind for kind in AcknowledgeType}
 def results_of(
     lease: Lease, runs: Iterable[Run], error: AcknowledgeFailure | None
 ) -> list[AcknowledgeResult]:
-    """Return the results of runs of a lease, without gaps."""
+    """Return the results of runs of a lease, without gaps.
+
+    Without failures of records that were given back, too: see `Lease.give_back`.
+    """
+    reported = math.inf if error is None else lease.given_back_from
     partition = lease.share_partition.partition
     return [
         AcknowledgeResult(lease.topic, partition, first, last, _TYPES[kind], error)
         for first, last, kind in runs
-        if kind != GAP
+        if kind != GAP and first < reported
     ]
 
 

@@ -5,6 +5,7 @@ from typing import final
 
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.lock_times import LockTimes
 from sharecons.protocol.fetch.error_events import fetch_error_event, is_retried
 from sharecons.protocol.fetch.events import (
     Acquired,
@@ -97,7 +98,7 @@ class ResponseHandler:
                 if is_retried(partition.error):
                     events.append(self._pauses.retried.on_error(partition))
             if partition.acquired:
-                lease = self._add_lease(partition, sent_at, topic_names)
+                lease = self._add_lease(partition, sent_at, now, topic_names)
                 events.append(Acquired(lease))
                 record_count += lease.count
                 byte_count += len(partition.records)
@@ -122,17 +123,15 @@ class ResponseHandler:
         self,
         partition: PartitionResponse,
         sent_at: float,
+        now: float,
         topic_names: Mapping[TopicId, str],
     ) -> Lease:
-        lock_timeout = self._control.lock_timeout
         lease = Lease(
             topic=topic_names.get(partition.share_partition.topic_id, "?"),
             share_partition=partition.share_partition,
             acquired=partition.acquired,
             payload=partition.records,
-            # The lock begins after the request, so no record is returned too late.
-            deadline=sent_at + lock_timeout,
-            lock_duration=lock_timeout,
+            locks=LockTimes(sent_at, now, self._control.lock_timeout),
             lock_scope=self._session.lock_scope,
             owner=self._batcher,
         )

@@ -165,6 +165,11 @@ class Metadata:
                 led.setdefault(leader.leader_id, set()).add(share_partition)
         return {node_id: frozenset(partitions) for node_id, partitions in led.items()}
 
+    def has_moved(self, share_partition: SharePartition, node_id: int) -> bool:
+        """Return whether another node is known to lead a partition."""
+        leader = self._leaders.get(share_partition)
+        return leader is not None and leader.leader_id not in (NO_LEADER, node_id)
+
     def _is_fetched(self, topic_id: TopicId) -> bool:
         """Return whether a topic is subscribed, or not known yet.
 

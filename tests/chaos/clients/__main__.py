@@ -1,4 +1,4 @@
-"""Run the program of a client as users run theirs, without packages for tests.
+"""Run the program of a client as in a deployment, which has no packages for tests.
 
 python -m tests.chaos.clients MODULE JSON
 """
