@@ -5,13 +5,16 @@ python -m tests.chaos.collected DIRECTORY
 
 import json
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 __all__ = ["collected", "read_results"]
+
+ENDING: Final = ("crash", "spark")
+"""Kinds of runs in which records end processes of sharecons, and none of its peers."""
 
 Result = Mapping[str, Any]
 """A `RunResult`, as `report.save` has written it."""
@@ -24,22 +27,50 @@ def read_results(directory: Path) -> list[Result]:
 
 
 def collected(results: Sequence[Result]) -> Iterator[str]:
-    """Yield a row for each run, and the medians of all."""
+    """Yield a row for each run, and medians of the runs that can be compared."""
     yield "| seed | run | faults | records | lost | repeated | silence | recovery |"
     yield "|---|---|---|---|---|---|---|---|"
     yield from map(_row, results)
+    equal = [
+        each
+        for each in results
+        if _peers(each) and each["options"]["history"]["kind"] not in ENDING
+    ]
     yield ""
     yield "| medians, s | runs | silence | silence of a partition | recovery |"
     yield "|---|---|---|---|---|"
     for keeps in (False, True):
-        some = [
-            each
-            for each in results
-            if each["options"]["history"]["keeps_ids"] is keeps
-            and len(each["clients"]) > 1
-        ]
+        some = [x for x in equal if x["options"]["history"]["keeps_ids"] is keeps]
         if some:
             yield from _medians(some, "kept ids" if keeps else "new ids")
+    yield ""
+    yield from _recoveries(equal)
+
+
+def _recoveries(results: Sequence[Result]) -> Iterator[str]:
+    """Yield the median recovery from each kind of fault, by client."""
+    found: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for result in results:
+        keeps = result["options"]["history"]["keeps_ids"]
+        for client in result["clients"]:
+            name = client["name"]
+            if client is result["clients"][0]:
+                name += ", kept ids" if keeps else ", new ids"
+            for fault, seconds in zip(
+                result["faults"], client["verdict"]["recoveries"], strict=True
+            ):
+                found[fault[0]["kind"]][name].append(seconds)
+    names = sorted({name for each in found.values() for name in each}, reverse=True)
+    yield f"| recovery from, s | faults | {' | '.join(names)} |"
+    yield "|---" * (len(names) + 2) + "|"
+    for kind, by_name in sorted(found.items()):
+        count = sum(map(len, by_name.values())) // len(results[0]["clients"])
+        cells = (
+            f"{median(by_name[name]):.1f}" if by_name[name] else "" for name in names
+        )
+        yield f"| {kind} | {count} | {' | '.join(cells)} |"
 
 
 def _row(result: Result) -> str:
@@ -64,7 +95,7 @@ def _row(result: Result) -> str:
         _history(result),
         faults,
         f"{verdict['produced']:,}",
-        len(verdict["lost"]),
+        " / ".join(str(len(each["verdict"]["lost"])) for each in result["clients"]),
         "; ".join([twice or "0", *(f"**{each}**" for each in bad)]),
         _figures(result, lambda client: client["verdict"]["silence"]),
         _figures(result, lambda client: _middle(client["verdict"]["recoveries"])),

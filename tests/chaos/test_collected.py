@@ -34,7 +34,8 @@ def test_each_run_has_a_row_and_all_have_medians() -> None:
     lines = list(collected(loops))
 
     assert f"| 0 | loop, {keeps}" in lines[2]
-    assert lines[2].endswith("| cut | 1,000 | 0 | 0 | 3.0 / 6.0 | 3.0 / 6.0 |")
+    assert lines[2].endswith("| cut | 1,000 | 0 / 0 | 0 | 3.0 / 6.0 | 3.0 / 6.0 |")
     assert "| 0; **2 unexplained** |" in lines[3]
+    assert "| cut | 2 | 4.0 | 8.0 |" in lines
     assert f"| sharecons, {keeps} | 2 | 4.0 | 0.0 | 4.0 |" in lines
     assert f"| confluent, {keeps} | 2 | 8.0 | 0.0 | 8.0 |" in lines
