@@ -36,6 +36,9 @@ SETTLE: Final = 150.0
 """Seconds without progress after the last record: session timeouts, locks, retries and
 starts end in less. Records that end their process take several starts each."""
 
+SETTLE_PEERS: Final = 90.0
+"""The same, once only peers have unsettled records: a session timeout and a lock."""
+
 DENIALS: Final = (
     "AuthorizationError",
     # Certificates and passwords that stay wrong; a supervisor starts it again.
@@ -216,13 +219,15 @@ def _settle(clients: Sequence[_Client], redriver: Redriver | None) -> None:
     """Wait until all records have an end, and for records that come once more."""
     if redriver is not None:
         redriver.stop()
-    fewest, since = math.inf, time.monotonic()
-    while fewest and time.monotonic() < since + SETTLE:
+    fewest, since, patience = math.inf, time.monotonic(), SETTLE
+    while fewest and time.monotonic() < since + patience:
         time.sleep(1.0)  # real time: other processes work
         with suppress(OSError):
             # A record that was redriven can be a dead letter again; -1 is a failure.
             redriven = abs(redriver.redrive()) if redriver is not None else 0
-            left = redriven + sum(len(each.evidence.unsettled()) for each in clients)
+            own, *others = (len(each.evidence.unsettled()) for each in clients)
+            left = redriven + own + sum(others)
+            patience = SETTLE if own or redriven else SETTLE_PEERS
             if left < fewest:
                 fewest, since = left, time.monotonic()
     time.sleep(LATE)  # real time: a wrong redelivery would come late
