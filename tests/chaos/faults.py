@@ -3,9 +3,10 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Final
 
+from sharecons.testing.kafka.errors import LaunchError
 from tests.chaos.certificates import Certificates
 from tests.chaos.cluster import Cluster
 from tests.chaos.fleet import Fleet
@@ -106,19 +107,24 @@ class Faults:
             fault.role, options.topic, options.group, fault.number
         )
 
+    def _start(self, node_id: int) -> None:
+        # Another fault can kill it as it starts, and starts it again; `heal` starts all.
+        with suppress(LaunchError):
+            self._cluster.kafka.start_broker(node_id)
+
     @contextmanager
     def _kill_broker(self, fault: Fault) -> Iterator[None]:
         node_id = self._broker(fault)
         self._cluster.kafka.kill(node_id)
         yield
-        self._cluster.kafka.start_broker(node_id)
+        self._start(node_id)
 
     @contextmanager
     def _stop_broker(self, fault: Fault) -> Iterator[None]:
         node_id = self._broker(fault)
         self._cluster.kafka.stop_broker(node_id)
         yield
-        self._cluster.kafka.start_broker(node_id)
+        self._start(node_id)
 
     @contextmanager
     def _pause_broker(self, fault: Fault) -> Iterator[None]:
@@ -135,7 +141,7 @@ class Faults:
         self._cluster.kafka.fill_disk(node_id)
         yield
         self._cluster.kafka.kill(node_id)
-        self._cluster.kafka.start_broker(node_id)
+        self._start(node_id)
 
     @contextmanager
     def _upgrade(self, _: Fault) -> Iterator[None]:
