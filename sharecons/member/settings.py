@@ -60,9 +60,9 @@ class FetchLimits:
         partial(check_count, minimum=1),
         "maximum number of records in one round of fetches, softly: whole batches of "
         "producers come together. Below this number the pace of the application "
-        "decides: the records that it processes in 0.25 s, or in half of the lock "
-        "duration (15 s by default) where batches are larger than 32 KiB and than "
-        "that. All of them use up a delivery if the process dies",
+        "decides: the records that it processes in 0.25 s and two round trips, or in "
+        "half of the lock duration (15 s by default) where batches are larger than "
+        "32 KiB and than that. All of them use up a delivery if the process dies",
         kafka_property="max.poll.records",
     )
     acquire_mode: AcquireMode = option(

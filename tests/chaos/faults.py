@@ -108,7 +108,7 @@ class Faults:
         )
 
     def _start(self, node_id: int) -> None:
-        # Another fault can kill it as it starts, and starts it again; `heal` starts all.
+        # Another fault can kill it as it starts, and starts it again.
         with suppress(LaunchError):
             self._cluster.kafka.start_broker(node_id)
 

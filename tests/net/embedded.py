@@ -40,21 +40,22 @@ GROUP = "billing"
 
 
 class SlowNetwork:
-    """Connects to an embedded broker over memory; each request takes LATENCY.
+    """Connects to an embedded broker over memory; each request takes `latency`.
 
     Attributes:
         connects: the ports of all attempts to connect, in order.
         open: the number of connections that the client has not closed.
     """
 
-    def __init__(self, broker):
+    def __init__(self, broker, latency=LATENCY):
         self._broker = broker
+        self.latency = latency
         self.connects = []
         self.open = 0
 
     async def connect(self, endpoint):
         self.connects.append(endpoint.port)
-        await anyio.sleep(LATENCY)
+        await anyio.sleep(self.latency)
         transport = await self._broker.network.connect(endpoint)
         self.open += 1
         return SlowTransport(transport, self)
@@ -73,7 +74,7 @@ class SlowTransport:
 
     async def exchange(self, data, timeout):
         with anyio.fail_after(timeout):
-            await anyio.sleep(LATENCY)
+            await anyio.sleep(self._network.latency)
             return await self._transport.exchange(data, timeout)
 
     async def idle(self, wait, lost):

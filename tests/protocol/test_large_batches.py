@@ -7,7 +7,8 @@ import math
 
 import pytest
 
-from sharecons.protocol.fetch.prefetch import BatchSizes, Prefetch
+from sharecons.protocol.fetch.batch_sizes import BatchSizes
+from sharecons.protocol.fetch.prefetch import Prefetch
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (
     P0,

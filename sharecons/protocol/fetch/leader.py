@@ -151,6 +151,7 @@ class Leader:
             due = min(due, self._fetch_due(now), self._starts.next_due())
         if self._must_reopen(now):
             due = now
+        due = min(due, self._control.next_reopen(now))
         return max(due, self._pause.until)
 
     def next_request(self, now: float) -> Request | None:
@@ -211,7 +212,7 @@ class Leader:
                 self._reopen_session(request, response, now, applied=True)
 
     def on_error(self, request: Request, error: Error, now: float) -> None:
-        self._control.on_error(request, error)
+        self._control.on_error(request, error, now)
         self.connection_lost(error, now)
 
     def connection_lost(self, error: Error, now: float) -> None:
