@@ -344,8 +344,8 @@ class LeaderTasks:
             if not isinstance(event, Acquired):
                 others.append(event)
             elif self._has_moved(machine, event.lease):
-                # The new leader delivers the records.
-                machine.batcher.drop(event.lease)
+                # The new leader delivers the records, unless this one is it again.
+                event.lease.give_back()
                 self._prefetch.on_dropped(event.lease.count)
             else:
                 leases.append(event.lease)

@@ -254,11 +254,6 @@ class AckBatcher:
         for batch in failed:
             batch.lease.fail_settled(batch.runs)
 
-    def drop(self, lease: Lease) -> None:
-        """Forget a lease whose records are not delivered, without releasing them."""
-        lease.abandon()
-        self._leases.pop(lease, None)
-
     def forget_expired(self, now: float) -> list[Lease]:
         """Drop leases whose locks have all expired; return those with open records.
 
