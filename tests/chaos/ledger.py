@@ -16,6 +16,10 @@ __all__ = ["Ledger", "Position", "Verdict"]
 AROUND: Final = 1.0
 """Seconds before and after a fault in which a record is produced during it."""
 
+LOCK_LOST: Final = "LockLost"
+STARTING: Final = 0.2
+"""Seconds that a thread takes to start; the lock can be lost meanwhile."""
+
 Position = tuple[str, int, int]
 """Topic, partition and offset."""
 
@@ -175,7 +179,13 @@ class Ledger:
             for result in self._results[first.process, position]
         ]
         began = self._call_of(first)
-        between = [r for r in results if began <= r.seconds <= second.seconds]
+        between = [
+            result
+            for result in results
+            if began - STARTING * (result.error == LOCK_LOST)
+            <= result.seconds
+            <= second.seconds
+        ]
         if any(result.kind == "accepted" for result in between):
             return self._copied_twice(first, second)
         if between:

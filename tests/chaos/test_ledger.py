@@ -99,6 +99,19 @@ def test_reason_is_found_although_both_deliveries_have_the_same_count() -> None:
     assert [] == verdict.unexplained
 
 
+def test_lock_can_be_lost_as_the_thread_of_the_call_starts() -> None:
+    def lost(error: str) -> Verdict:
+        return verdict_of(
+            entry(2.0, "failed", offset=0, error=error),
+            entry(2.1, "begun", 0),
+            entry(2.2, "handled", 0),
+            entry(3.0, "handled", 0, count=2),
+        )
+
+    assert {"LockLost": 1} == lost("LockLost").duplicates
+    assert [0] == lost("INVALID_RECORD_STATE").unexplained
+
+
 def test_reason_of_a_duplicate_is_the_kill_of_its_process() -> None:
     entries = [entry(2.0, "handled", 0), entry(3.0, "handled", 0, process="other")]
 
