@@ -200,7 +200,7 @@ class Lease(AckTarget):
         if has_rest and can_be_held and not self.lock_scope.ended:
             self._owner.forget_expired(self.result_log.clock())
             at = self.cursor
-            self.given_back_from = self._offsets.offset(at) if at else 0
+            self.given_back_from = float(self._offsets.offset(at) if at else 0)
             self.release_remaining()
 
     def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
