@@ -88,7 +88,7 @@ def _row(result: Result) -> str:
         ),
         *verdict["broken"],
         *own["problems"],
-        *result["errors"],
+        *(error.splitlines()[0] for error in result["errors"]),
     ]
     cells = (
         result["options"]["seed"],
