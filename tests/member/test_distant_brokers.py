@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from tests.net.embedded import SlowNetwork, consuming, running
+from tests.net.embedded import GROUP, SlowNetwork, consuming, running
 
 pytestmark = pytest.mark.anyio
 
@@ -43,8 +43,6 @@ async def test_slow_application_holds_one_record_of_a_distant_broker():
             for _ in range(20):
                 await anext(loop)
                 await anyio.sleep(2.0)
-                held.append(
-                    len(broker.group("billing").partition("orders", 0).in_flight)
-                )
+                held.append(len(broker.group(GROUP).partition("orders", 0).in_flight))
 
     assert max(held) <= 2

@@ -91,7 +91,6 @@ class FetchControl:
         self._empty_responses = EmptyResponses(spread, settings.max_wait)
         self._records_lost_from = math.inf
         self._records_lost_until = -math.inf
-        self._had_more = False
 
     @property
     def fetch_interval(self) -> float:
@@ -257,10 +256,6 @@ class FetchControl:
         self._arrival_rate.on_response(records, size, now, keeps_up=keeps_up)
         self._max_wait.on_response(useful=records > 0 or bool(request.acknowledgements))
         full = records * BACKLOG_FRACTION >= request.max_records
-        has_more = records >= request.max_records
-        if has_more and self._had_more:
-            self._prefetch.on_round_trip(now - sent_at)
-        self._had_more = has_more
         in_turn = self._rotation.on_response(self._session.partitions, full=full)
         return FetchOutcome(
             has_backlog=in_turn or full,  # after a part, others might have records

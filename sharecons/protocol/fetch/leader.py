@@ -330,6 +330,8 @@ class Leader:
                 now=now,
             )
             self._control.on_acknowledged()
+            if isinstance(request, ShareAcknowledge):
+                self._prefetch.on_round_trip(now - sent_at)
         for partition in response.partitions:
             if partition.acknowledge_error:
                 self.events += ack_error_event(partition)

@@ -16,8 +16,8 @@ records it processes.
 With a distant broker both times are longer by a few round trips. A fetch can wait for
 the response to acknowledgements, as a leader has one request at a time, so a lead of
 two round trips is needed. (With neither, a consumer took 1.3 times as long with 50 ms,
-2.5 times with 200 ms.) A fetch shows the round trip if it and the one before returned
-the number that they requested: it did not wait at the broker.
+2.5 times with 200 ms.) Acknowledgements that are sent alone show the round trip: a
+fetch can wait at the broker.
 
 The rate is measured between two requests of the application, without waiting times.
 
@@ -46,7 +46,9 @@ OVERDUE_LIMIT: Final = 0.1
 KEEP_UP_TIME: Final = 0.002
 LEAD_TRIPS: Final = 2.25
 HORIZON_TRIPS: Final = 2.0
-ROUND_TRIP_WEIGHT: Final = 0.25
+MAX_ROUND_TRIP: Final = 1.0
+"""A broker that was paused is not a distant one."""
+
 HORIZON_FRACTION: Final = 0.25
 """The fraction of the lock duration to which round trips can extend the horizon."""
 
@@ -163,9 +165,10 @@ class Prefetch:
         self.lock_duration = lock_duration
 
     def on_round_trip(self, seconds: float) -> None:
-        """Measure the seconds of a fetch that did not wait at the broker."""
+        """Measure the seconds of a request that did not wait at the broker."""
+        seconds = min(seconds, MAX_ROUND_TRIP)
         before = self._round_trip or seconds
-        self._round_trip = before + (seconds - before) * ROUND_TRIP_WEIGHT
+        self._round_trip = before + (seconds - before) * WEIGHT
 
     def on_dropped(self, count: int) -> None:
         """Subtract records that left the buffer without being delivered."""
