@@ -35,6 +35,9 @@ RETRY: Final = RetryPolicy(max_attempts=3, initial=0.5)
 KILLED: Final = 137
 """The exit code of a killed worker: 128 plus the number of SIGKILL, as in shells."""
 MIN_JOBS_WHEN_KILLED: Final = 2
+LATE: Final = 1.5
+"""The multiple of `kill_from` from which one job is enough: on a loaded machine others
+can have most jobs."""
 
 
 class ServiceUnavailable(Exception):
@@ -167,9 +170,11 @@ class _DemoWorker:
         missing although the job is done.
         """
         kill_from, running = self._plan.kill_from, self._running.values()
-        if kill_from is None or self._settling or len(running) < MIN_JOBS_WHEN_KILLED:
+        if kill_from is None or self._settling or not running:
             return
-        if max(running) >= kill_from:
+        latest = max(running)
+        is_late = latest >= LATE * kill_from
+        if is_late or (latest >= kill_from and len(running) >= MIN_JOBS_WHEN_KILLED):
             os._exit(KILLED)
 
     def _report(self, *report: str | int) -> None:
