@@ -343,3 +343,19 @@ def test_last_delivery_that_is_given_back_is_reported_as_lost_once():
         (each.first_offset, each.last_offset, each.is_lost)
         for each in harness.result_log.archived
     ]
+
+
+def test_last_delivery_that_is_given_back_before_its_deadline_is_reported_as_released():
+    """As of a former leader that is the leader again: the release archives it."""
+    harness = BatcherHarness()
+    harness.result_log.delivery_limit = 2
+    lease = harness.add_lease(0, 1, delivery_count=2)
+    lease.locks = LockTimes(0.0, 0.1, 30.0)
+
+    lease.give_back()
+    harness.exchange()
+
+    assert [(0, 1, False)] == [
+        (each.first_offset, each.last_offset, each.is_lost)
+        for each in harness.result_log.archived
+    ]

@@ -23,13 +23,15 @@ def archived_by(
     if not 0 < delivery_limit <= lease.highest_delivery_count:
         return []
     partition = lease.share_partition.partition
+    # Given back after their deadline, they have been reported as lost.
+    is_reported = lease.locks.last() <= lease.locks.given_back_at
     spent = [each for each in lease.acquired if each[2] >= delivery_limit]
     return [
         LastRelease(lease.topic, partition, max(first, begin), min(last, end), count)
         for first, last, kind in runs
         for begin, end, count in spent
         if kind == RELEASE and max(first, begin) <= min(last, end)
-        if first < lease.given_back_from  # else they have been reported as lost
+        if first < lease.given_back_from or not is_reported
     ]
 
 

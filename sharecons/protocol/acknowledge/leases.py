@@ -55,8 +55,7 @@ class Lease(AckTarget):
         payload: the bytes of the response, until the offsets are set.
         cursor: number of records that were returned to the application.
         locks: when they end.
-        given_back_from: failures from this offset on are not reported, as the locks
-            of these records can have ended before `give_back`.
+        given_back_from: failures from this offset on are not reported (`give_back`).
         lock_scope, result_log: the session and consumer in which they were acquired.
         is_queued: the owner knows of pending acknowledgements.
     """
@@ -196,9 +195,10 @@ class Lease(AckTarget):
     def give_back(self) -> None:
         """Release the records that were not delivered, if a broker can hold them."""
         has_rest = self._is_packed or self.cursor < self._offsets.count
-        can_be_held = self.result_log.clock() < self.locks.held_until
-        if has_rest and can_be_held and not self.lock_scope.ended:
-            self._owner.forget_expired(self.result_log.clock())
+        now = self.result_log.clock()
+        if has_rest and now < self.locks.held_until and not self.lock_scope.ended:
+            self._owner.forget_expired(now)
+            self.locks.given_back_at = now
             at = self.cursor
             self.given_back_from = float(self._offsets.offset(at) if at else 0)
             self.release_remaining()

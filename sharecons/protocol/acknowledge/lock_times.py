@@ -1,5 +1,6 @@
 """When the locks of a lease end."""
 
+import math
 from typing import final
 
 __all__ = ["LockTimes"]
@@ -16,10 +17,11 @@ class LockTimes:
         duration: the seconds from the acquisition to the end.
         deadline, held_until: the earliest and the latest end, without renewals. Records
             are processed before the first; a broker can hold them until the second.
+        given_back_at: when records were given back; -infinity if none was.
         renewed: the deadlines of records that were renewed, by offset.
     """
 
-    __slots__ = ("deadline", "duration", "held_until", "renewed")
+    __slots__ = ("deadline", "duration", "given_back_at", "held_until", "renewed")
 
     def __init__(
         self, requested_at: float, received_at: float, duration: float
@@ -27,6 +29,7 @@ class LockTimes:
         self.duration = duration
         self.deadline = requested_at + duration
         self.held_until = received_at + duration
+        self.given_back_at = -math.inf
         self.renewed: dict[int, float] = {}
 
     @property

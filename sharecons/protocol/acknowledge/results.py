@@ -27,10 +27,7 @@ _TYPES: Final = {kind.value: kind for kind in AcknowledgeType}
 def results_of(
     lease: Lease, runs: Iterable[Run], error: AcknowledgeFailure | None
 ) -> list[AcknowledgeResult]:
-    """Return the results of runs of a lease, without gaps.
-
-    Without failures of records that were given back, too: see `Lease.give_back`.
-    """
+    """Return the results of runs, without gaps and failures of `Lease.give_back`."""
     reported = math.inf if error is None else lease.given_back_from
     partition = lease.share_partition.partition
     return [

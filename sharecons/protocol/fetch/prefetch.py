@@ -48,7 +48,6 @@ LEAD_TRIPS: Final = 2.25
 HORIZON_TRIPS: Final = 2.0
 MAX_ROUND_TRIP: Final = 1.0
 """A broker that was paused is not a distant one."""
-
 HORIZON_FRACTION: Final = 0.25
 """The fraction of the lock duration to which round trips can extend the horizon."""
 
@@ -207,9 +206,8 @@ class Prefetch:
         weight = WEIGHT if rate > before else min(1.0, seconds / SIGNIFICANT_WORK)
         self._rate = before + (rate - before) * weight
         self._delivered, self._delivered_at = processing, now
-        fitting = min(
-            2 * self.allowance, int(self._rate * self._horizon), self._max_records
-        )
+        ahead = int(self._rate * self._horizon)
+        fitting = min(2 * self.allowance, ahead, self._max_records)
         self._batch_allowance = 0
         if self._is_wasteful(fitting):
             self._batch_allowance = min(GROWTH * self.allowance, self._lock_limit())
