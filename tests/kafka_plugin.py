@@ -19,6 +19,7 @@ import os
 import socket
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -82,6 +83,7 @@ By default logs are checked 30 s after the start, and then every five minutes.
 """
 
 TIMEOUT: Final = 30.0  # seconds for one request or change
+ATTEMPTS: Final = 3
 PAUSE: Final = 0.02
 GROUP: Final = i8(32)  # the resource type of a group's settings (KIP-848)
 SET: Final = i8(0)
@@ -115,7 +117,10 @@ class Admin:
         new_topic = confluent.NewTopic(
             topic, partitions, replication, config=dict(config or {})
         )
-        self._client.create_topics([new_topic])[topic].result(TIMEOUT)
+        make_change(
+            lambda: self._client.create_topics([new_topic]),
+            done=KafkaError.TOPIC_ALREADY_EXISTS,
+        )
         self._created.add(topic)
         self._until(f"topic {topic} has leaders", lambda at: _has_leaders(at, topic))
         return topic
@@ -127,14 +132,20 @@ class Admin:
     def add_partitions(self, topic: str, total: int) -> None:
         """Raise the number of a topic's partitions to `total`."""
         change = confluent.NewPartitions(topic, total)
-        self._client.create_partitions([change])[topic].result(TIMEOUT)
+        make_change(
+            lambda: self._client.create_partitions([change]),
+            done=KafkaError.INVALID_PARTITIONS,
+        )
         self._until(
             f"topic {topic} has {total} partitions",
             lambda at: len(_leaders(at, topic)) == total and _has_leaders(at, topic),
         )
 
     def delete_topic(self, topic: str) -> None:
-        self._client.delete_topics([topic])[topic].result(TIMEOUT)
+        make_change(
+            lambda: self._client.delete_topics([topic]),
+            done=KafkaError.UNKNOWN_TOPIC_OR_PART,
+        )
         self._created.discard(topic)
         self._until(f"topic {topic} is gone", lambda at: _topic(at, topic) is None)
 
@@ -184,7 +195,7 @@ class Admin:
     def delete_records(self, topic: str, before: int, partition: int = 0) -> None:
         """Delete the records of a partition before an offset."""
         where = TopicPartition(topic, partition, before)
-        self._client.delete_records([where])[where].result(TIMEOUT)
+        make_change(lambda: self._client.delete_records([where]))
 
     def set_group_config(self, group: str, config: Mapping[str, object]) -> None:
         """Set a group's own settings, such as share.record.lock.duration.ms.
@@ -288,25 +299,25 @@ class Admin:
     def deny_topic(self, topic: str) -> None:
         """Forbid a topic to all clients."""
         denial = _denial(confluent.AclBinding, topic)
-        self._client.create_acls([denial])[denial].result(TIMEOUT)
+        make_change(lambda: self._client.create_acls([denial]))
         self._until(f"{topic} is denied", lambda at: _is_denied(at, topic))
 
     def allow_topic(self, topic: str) -> None:
         """Undo `deny_topic`."""
         denial = _denial(confluent.AclBindingFilter, topic)
-        self._client.delete_acls([denial])[denial].result(TIMEOUT)
+        make_change(lambda: self._client.delete_acls([denial]))
         self._until(f"{topic} is allowed", lambda at: not _is_denied(at, topic))
 
     def hide_records(self, topic: str) -> None:
         """Allow all clients to describe a topic, but not to read it."""
         allowance = _allowance(confluent.AclBinding, topic)
-        self._client.create_acls([allowance])[allowance].result(TIMEOUT)
+        make_change(lambda: self._client.create_acls([allowance]))
         self._until(f"{topic} is hidden", lambda at: not _is_readable(at, topic))
 
     def show_records(self, topic: str) -> None:
         """Undo `hide_records`."""
         allowance = _allowance(confluent.AclBindingFilter, topic)
-        self._client.delete_acls([allowance])[allowance].result(TIMEOUT)
+        make_change(lambda: self._client.delete_acls([allowance]))
         self._until(f"{topic} is shown", lambda at: _is_readable(at, topic))
 
     @contextmanager
@@ -347,12 +358,12 @@ class Admin:
         literal = confluent.ResourcePatternType.LITERAL
         which = (*where, literal, "User:ANONYMOUS", "*", *rule)
         binding = confluent.AclBinding(*which)
-        self._client.create_acls([binding])[binding].result(TIMEOUT)
+        make_change(lambda: self._client.create_acls([binding]))
         try:
             yield
         finally:
             acls = confluent.AclBindingFilter(*which)
-            self._client.delete_acls([acls])[acls].result(TIMEOUT)
+            make_change(lambda: self._client.delete_acls([acls]))
 
     def _is_cluster_denied(self, operation: confluent.AclOperation, topic: str) -> bool:
         if operation is confluent.AclOperation.CREATE:
@@ -748,6 +759,27 @@ def _listens(address: Address) -> bool:
     except OSError:
         return False
     return True
+
+
+def make_change(
+    send: Callable[[], Mapping[Any, Future[Any]]], done: int | None = None
+) -> None:
+    """Send a change, and wait for its result.
+
+    It is sent again if librdkafka forgets the broker, because a test has stopped it.
+    Then `done` is the error of a change that has been made already.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        (future,) = send().values()
+        try:
+            future.result(TIMEOUT)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code == KafkaError._DESTROY_BROKER and attempt < ATTEMPTS:
+                continue
+            if attempt == 1 or code != done:
+                raise
+        return
 
 
 def _result(

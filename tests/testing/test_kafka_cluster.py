@@ -6,13 +6,15 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from sharecons.testing.kafka import KafkaCluster, LaunchError, fetch_jars
@@ -20,7 +22,7 @@ from sharecons.testing.kafka.admin_requests import create_topic, registered_brok
 from sharecons.testing.kafka.cache import cached_directory
 from sharecons.testing.kafka.java import find_java
 from sharecons.testing.kafka.ports import HOST, free_ports, is_free
-from tests.kafka_plugin import Admin, Kafka
+from tests.kafka_plugin import Admin, Kafka, make_change
 from tests.waiting import until_true
 
 psutil: Any = import_module("psutil")  # jgo brings it; it has no type hints
@@ -394,6 +396,41 @@ class TestAdmin:
         kafka.admin.delete_topic(topic)
 
         assert -1 == kafka.admin.leader(topic)
+
+
+class TestChange:
+    """A change of which librdkafka forgets the broker while it is sent."""
+
+    FORGOTTEN = KafkaError._DESTROY_BROKER
+    DONE = KafkaError.TOPIC_ALREADY_EXISTS
+
+    @staticmethod
+    def results(*codes: int | None) -> Callable[[], Mapping[str, Future[None]]]:
+        """Return a function that sends; each call has the next of these results."""
+        rest = iter(codes)
+
+        def send() -> Mapping[str, Future[None]]:
+            future = Future[None]()
+            if (code := next(rest)) is None:
+                future.set_result(None)
+            else:
+                future.set_exception(KafkaException(KafkaError(code)))
+            return {"topic": future}
+
+        return send
+
+    @pytest.mark.parametrize("last", [None, DONE])
+    def test_it_is_sent_again(self, last: int | None) -> None:
+        make_change(self.results(self.FORGOTTEN, self.FORGOTTEN, last), self.DONE)
+
+    @pytest.mark.parametrize(
+        "codes", [(DONE,), (FORGOTTEN,) * 3, (FORGOTTEN, KafkaError._TIMED_OUT)]
+    )
+    def test_another_error_is_raised(self, codes: tuple[int, ...]) -> None:
+        with pytest.raises(KafkaException) as raised:
+            make_change(self.results(*codes), self.DONE)
+
+        assert codes[-1] == raised.value.args[0].code()
 
 
 @pytest.mark.kafka
