@@ -37,8 +37,10 @@ def collected(results: Sequence[Result]) -> Iterator[str]:
         if _peers(each) and each["options"]["history"]["kind"] not in ENDING
     ]
     yield ""
-    yield "| medians, s | runs | silence | silence of a partition | recovery |"
-    yield "|---|---|---|---|---|"
+    yield (
+        "| medians, s | runs | silence | alone | silence of a partition | recovery |"
+    )
+    yield "|---|---|---|---|---|---|"
     for keeps in (False, True):
         some = [x for x in equal if x["options"]["history"]["keeps_ids"] is keeps]
         if some:
@@ -123,6 +125,27 @@ def _figures(result: Result, figure: Any) -> str:
     return " / ".join(f"{figure(client):.1f}" for client in result["clients"])
 
 
+def _alone(result: Result, client: Mapping[str, Any]) -> float:
+    """Return how long others handled records in the longest silence of a client."""
+    silences = client["verdict"]["silences"]
+    longest = max(silences, key=lambda each: each[1] - each[0], default=(0.0, 0.0))
+    silent = [longest]
+    for other in result["clients"]:
+        if other is not client:
+            silent = [*_common(silent, other["verdict"]["silences"])]
+    return longest[1] - longest[0] - sum(last - first for first, last in silent)
+
+
+def _common(
+    some: Sequence[Sequence[float]], others: Sequence[Sequence[float]]
+) -> Iterator[Sequence[float]]:
+    """Yield the times that are in one of both."""
+    for first, last in some:
+        for begin, end in others:
+            if max(first, begin) < min(last, end):
+                yield max(first, begin), min(last, end)
+
+
 def _middle(values: Sequence[float]) -> float:
     return median(values) if values else 0.0
 
@@ -130,19 +153,22 @@ def _middle(values: Sequence[float]) -> float:
 def _medians(results: Sequence[Result], title: str) -> Iterator[str]:
     names = [client["name"] for client in results[0]["clients"]]
     for name in names:
-        verdicts = [
-            client["verdict"]
+        runs = [
+            (result, client)
             for result in results
             for client in result["clients"]
             if client["name"] == name
         ]
+        verdicts = [client["verdict"] for _, client in runs]
         recoveries = [each for verdict in verdicts for each in verdict["recoveries"]]
-        yield (
-            f"| {name}, {title} | {len(verdicts)} "
-            f"| {median(each['silence'] for each in verdicts):.1f} "
-            f"| {median(each['partition_silence'] for each in verdicts):.1f} "
-            f"| {_middle(recoveries):.1f} |"
+        figures = (
+            median(each["silence"] for each in verdicts),
+            median(_alone(*run) for run in runs),
+            median(each["partition_silence"] for each in verdicts),
+            _middle(recoveries),
         )
+        cells = " | ".join(f"{figure:.1f}" for figure in figures)
+        yield f"| {name}, {title} | {len(runs)} | {cells} |"
 
 
 if __name__ == "__main__":

@@ -20,6 +20,9 @@ LOCK_LOST: Final = "LockLost"
 STARTING: Final = 0.2
 """Seconds that a thread takes to start; the lock can be lost meanwhile."""
 
+SILENCE: Final = 1.0
+"""Seconds after which a client that handles nothing is silent."""
+
 Position = tuple[str, int, int]
 """Topic, partition and offset."""
 
@@ -36,6 +39,7 @@ class Verdict:
         unexplained: the numbers that were handled again without a reason.
         silence: the longest time in which no record was handled.
         partition_silence: the same, of one partition.
+        silences: the begin and the end of each silence of more than a second.
         delay: from the confirmation of a record to its handling: the longest one.
         recoveries: for each fault, the longest delay of the records produced during it.
         broken: other promises that were not kept.
@@ -52,6 +56,7 @@ class Verdict:
     unexplained: list[int] = field(default_factory=list)
     silence: float = 0.0
     partition_silence: float = 0.0
+    silences: list[tuple[float, float]] = field(default_factory=list)
     delay: float = 0.0
     recoveries: list[float] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
@@ -260,6 +265,11 @@ class Ledger:
                 by_partition[entry.topic, entry.partition].append(entry.seconds)
         everything = sorted(t for times in by_partition.values() for t in times)
         verdict.silence = _longest_gap(everything, begin, end)
+        verdict.silences = [
+            (first, second)
+            for first, second in pairwise((begin, *everything, end))
+            if second - first > SILENCE
+        ]
         verdict.partition_silence = max(
             (_longest_gap(times, times[0], end) for times in by_partition.values()),
             default=end - begin,

@@ -14,7 +14,12 @@ def result(seed: int, silence: float, **verdict: Any) -> dict[str, Any]:
     clients = [
         ClientResult(
             name,
-            Verdict(silence=seconds, recoveries=[seconds], **verdict),
+            Verdict(
+                silence=seconds,
+                silences=[(10.0, 10.0 + seconds), (60.0, 61.0)],
+                recoveries=[seconds],
+                **verdict,
+            ),
             problems=[],
             memory=0.0,
             lines=0.0,
@@ -37,5 +42,5 @@ def test_each_run_has_a_row_and_all_have_medians() -> None:
     assert lines[2].endswith("| cut | 1,000 | 0 / 0 | 0 | 3.0 / 6.0 | 3.0 / 6.0 |")
     assert "| 0; **2 unexplained** |" in lines[3]
     assert "| cut | 2 | 4.0 | 8.0 |" in lines
-    assert f"| sharecons, {keeps} | 2 | 4.0 | 0.0 | 4.0 |" in lines
-    assert f"| confluent, {keeps} | 2 | 8.0 | 0.0 | 8.0 |" in lines
+    assert f"| sharecons, {keeps} | 2 | 4.0 | 0.0 | 0.0 | 4.0 |" in lines
+    assert f"| confluent, {keeps} | 2 | 8.0 | 4.0 | 0.0 | 8.0 |" in lines

@@ -140,6 +140,7 @@ def test_silence_is_the_longest_gap_and_delay_the_longest_wait() -> None:
     )
 
     assert 5.5 == verdict.silence
+    assert [(0.0, 2.0), (2.0, 7.5), (8.0, 10.0)] == verdict.silences
     assert 6.0 == verdict.partition_silence
     assert 7.0 == verdict.delay
     assert [7.0] == verdict.recoveries
