@@ -222,8 +222,8 @@ class Ledger:
     def _copied_twice(self, first: Entry, second: Entry) -> str:
         """Return "copied twice" for two copies of a record that was delivered twice.
 
-        A process that dies after it has moved a record to a retry topic, and before
-        the record is accepted, leaves both.
+        A process that dies or loses the lock after it has moved a record to a retry
+        topic, and before the record is accepted, leaves both.
         """
         if first.number in self._copied:
             return "copied twice"
@@ -231,7 +231,13 @@ class Ledger:
         is_copied = _position(first) != _position(second)
         deliveries = {_delivery(each) for each in begun}
         is_repeated = len(deliveries) > len({_position(each) for each in begun})
-        return "copied twice" if is_copied and is_repeated else ""
+        # A leader that moves can count both deliveries as the first one.
+        has_failed = any(
+            result.kind == "failed" and result.seconds <= second.seconds
+            for each in begun
+            for result in self._results[each.process, _position(each)]
+        )
+        return "copied twice" if is_copied and (is_repeated or has_failed) else ""
 
     def _positions_of(self, entry: Entry) -> Sequence[Position]:
         if entry.topic == "-":

@@ -229,3 +229,18 @@ def test_results_of_a_task_are_found_by_the_position_of_its_record() -> None:
 
     assert [0] == unexplained(("orders", 0, 42))
     assert [] == unexplained(("orders", 0, 41))
+
+
+def test_copy_of_a_record_whose_accept_failed_is_explained() -> None:
+    calls = [
+        entry(1.0, "begun", 0, topic="orders"),
+        entry(1.1, "failed", topic="orders", error="LockLost"),
+        entry(2.0, "begun", 0, topic="orders"),
+        entry(2.0, "handled", 0, topic="orders"),
+        entry(2.1, "accepted", topic="orders"),
+        entry(4.0, "begun", 0, topic="retry", offset=9),
+        entry(4.0, "handled", 0, topic="retry", offset=9),
+    ]
+
+    assert {"copied twice": 1} == verdict_of(*calls).duplicates
+    assert [0] == verdict_of(*calls[2:]).unexplained
