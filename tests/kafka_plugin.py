@@ -126,8 +126,14 @@ class Admin:
         return topic
 
     def partitions(self, topic: str) -> int:
-        """Return the number of a topic's partitions."""
-        return len(_leaders(self._any_broker(), topic))
+        """Return the number of a topic's partitions.
+
+        A broker that has just started does not know the topic yet.
+        """
+        return _result(
+            f"{topic} is known",
+            lambda: len(_leaders(self._any_broker(), topic)) or None,
+        )
 
     def add_partitions(self, topic: str, total: int) -> None:
         """Raise the number of a topic's partitions to `total`."""
@@ -383,7 +389,10 @@ class Admin:
         return {"bootstrap.servers": self.bootstrap_servers, "log_level": 0}
 
     def _put_first(self, topic: str, partition: int, node_id: int) -> None:
-        old = _replicas(self._any_broker(), topic)[partition]
+        old = _result(
+            f"{topic}-{partition} is known",
+            lambda: _replicas(self._any_broker(), topic).get(partition),
+        )
         others = (replica for replica in old if replica != node_id)
         replicas = (node_id, *others)[: len(old)]
         self._send_replicas({TopicPartition(topic, partition): replicas})
