@@ -202,8 +202,10 @@ class Ledger:
         # Results have no delivery count. Of a broker that was paused and its successor,
         # the first delivery can fail after the second one was accepted.
         late = (r for r in results if r.seconds > second.seconds and r.kind == "failed")
-        unknown = "not confirmed" if self._reported == "some" else ""
-        return next((f"late: {result.error}" for result in late), unknown)
+        known = [f"late: {result.error}" for result in late]
+        known += [self._copied_twice(first, second)]
+        known += ["not confirmed"] * (self._reported == "some")
+        return next(filter(None, known), "")
 
     def _call_of(self, handled: Entry) -> float:
         """Return when this call of the handler began: it can lose the lock.

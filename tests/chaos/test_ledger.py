@@ -243,4 +243,5 @@ def test_copy_of_a_record_whose_accept_failed_is_explained() -> None:
     ]
 
     assert {"copied twice": 1} == verdict_of(*calls).duplicates
+    assert {"copied twice": 1} == verdict_of(*calls[:4], *calls[5:]).duplicates
     assert [0] == verdict_of(*calls[2:]).unexplained
