@@ -47,6 +47,13 @@ LOOK: Final = (
 )
 """Advice if members hold records."""
 
+_STOPPED_LEADER: Final = (
+    "If nothing does, the leader of the partition stands still: all {:,} offsets of "
+    "the window are settled, and Kafka up to 4.4.0 can stop there after a leader has "
+    "changed. Move the leader again, or stop all members of the group and start them"
+)
+"""A leader does, if it loads a window above the limit of which the first is open."""
+
 NEARLY_FULL: Final = 0.8
 """Fraction of the window above which a warning is due."""
 
@@ -87,10 +94,13 @@ class _Case:
         lock, unchanged = self.group.lock_duration or 0.0, self.unchanged_for or 0.0
         return self.partition.start_offset is None and unchanged <= lock
 
-    @property
-    def is_window_full(self) -> bool:
+    def fills_window(self, fraction: float = 1.0) -> bool:
         limit = self.group.record_locks
-        return limit is not None and self.partition.window >= limit
+        return limit is not None and self.partition.window >= limit * fraction
+
+    @property
+    def open(self) -> int:
+        return self.partition.count(OffsetStatus.OPEN)
 
     @property
     def unsettled(self) -> int:
@@ -253,8 +263,7 @@ def _no_consumer(case: _Case) -> Iterator[Finding]:
 
 
 def _window(case: _Case) -> Iterator[Finding]:
-    limit, window = case.group.record_locks, case.partition.window
-    open_ = case.partition.count(OffsetStatus.OPEN)
+    limit, window, open_ = case.group.record_locks, case.partition.window, case.open
     if limit is None or not open_ or window < limit * NEARLY_FULL:
         return
     if window < limit:
@@ -264,22 +273,18 @@ def _window(case: _Case) -> Iterator[Finding]:
         )
         yield _finding(Reason.WINDOW_NEARLY_FULL, Severity.WARNING, text)
         return
+    last = (case.partition.start_offset or 0) + window - 1
     behind = "one record" if open_ == 1 else f"{open_:,} records"
     text = (
         f"the window is full behind {behind}: {case.settled:,} of {window:,} offsets "
         f"are settled and wait for {case.first}; nothing after offset "
-        f"{_last_of_window(case.partition)} is delivered until then. `sharecons peek` "
-        f"shows the record; {LOOK}"
+        f"{last} is delivered until then. `sharecons peek` shows the record; {LOOK}"
     )
     yield _finding(Reason.WINDOW_FULL, Severity.STALLED, text)
 
 
 def _held_up(case: _Case) -> Iterator[Finding]:
-    limit = case.group.record_locks
-    if limit is not None and case.partition.window >= limit * NEARLY_FULL:
-        return
-    open_ = case.partition.count(OffsetStatus.OPEN)
-    if case.settled and open_:
+    if case.settled and case.open and not case.fills_window(NEARLY_FULL):
         text = (
             f"{_offsets(case.settled)} settled; the start offset waits for "
             f"{case.first}, available or locked"
@@ -332,9 +337,8 @@ def _locks(case: _Case) -> Iterator[Finding]:
     limit, lock = case.group.record_locks, case.group.lock_duration
     if not case.partition.members or case.partition.window or limit is None:
         return
-    if case.partition.start_offset is None:
-        return
-    if case.partition.count(OffsetStatus.ABOVE) < limit:
+    is_new = case.partition.start_offset is None
+    if is_new or case.partition.count(OffsetStatus.ABOVE) < limit:
         return
     text = (
         "nothing at or above the start offset was settled or released; its "
@@ -350,19 +354,20 @@ def _no_progress(case: _Case) -> Iterator[Finding]:
     lock, unchanged = case.group.lock_duration, case.unchanged_for
     if lock is None or unchanged is None or not case.waits_longer_than_a_lock:
         return
-    if not case.unsettled or not case.partition.members:
+    partition = case.partition
+    if not (case.unsettled and partition.members) or partition.start_offset is None:
         return
-    if case.partition.start_offset is None:
-        return
-    members = len(case.partition.members)
+    members = len(partition.members)
     its = "its member renews its" if members == 1 else f"its {members:,} members renew"
     text = (
         f"nothing was settled or released for {format_duration(unchanged)}, and locks "
         f"last {format_duration(lock)}: {its} locks, or cannot fetch; the first record "
         f"that waits is {case.first}"
     )
-    if not case.is_window_full:
+    if not (case.fills_window() and case.open):
         text += f". {LOOK}"
+        if case.fills_window():
+            text += f". {_STOPPED_LEADER.format(partition.window)}"
     yield _finding(Reason.NO_PROGRESS, Severity.WARNING, text)
 
 
@@ -387,10 +392,6 @@ def _no_problem(case: _Case) -> Finding:
         return _finding(Reason.SETTLED, Severity.FINE, "all offsets are settled")
     text = f"{_offsets(case.unsettled)} not settled yet"
     return _finding(Reason.WORKING, Severity.FINE, text)
-
-
-def _last_of_window(partition: PartitionState) -> int:
-    return (partition.start_offset or 0) + partition.window - 1
 
 
 def _finding(reason: Reason, severity: Severity, text: str) -> Finding:
