@@ -41,38 +41,36 @@ def collected(results: Sequence[Result]) -> Iterator[str]:
         "| medians, s | runs | silence | alone | silence of a partition | recovery |"
     )
     yield "|---|---|---|---|---|---|"
-    for keeps in (False, True):
-        some = [x for x in equal if x["options"]["history"]["keeps_ids"] is keeps]
+    groups = [
+        (title, [x for x in equal if x["options"]["history"]["keeps_ids"] is keeps])
+        for title, keeps in (("new ids", False), ("kept ids", True))
+    ]
+    for title, some in groups:
         if some:
-            yield from _medians(some, "kept ids" if keeps else "new ids")
-    yield ""
-    yield from _recoveries(equal)
+            yield from _medians(some, title)
+    for title, some in groups:
+        if some:
+            yield ""
+            yield from _recoveries(some, title)
 
 
-def _recoveries(results: Sequence[Result]) -> Iterator[str]:
+def _recoveries(results: Sequence[Result], title: str) -> Iterator[str]:
     """Yield the median recovery from each kind of fault, by client."""
-    found: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
+    found: defaultdict[str, list[Sequence[float]]] = defaultdict(list)
     for result in results:
-        keeps = result["options"]["history"]["keeps_ids"]
-        for client in result["clients"]:
-            name = client["name"]
-            if client is result["clients"][0]:
-                name += ", kept ids" if keeps else ", new ids"
-            for fault, seconds in zip(
-                result["faults"], client["verdict"]["recoveries"], strict=True
-            ):
-                found[fault[0]["kind"]][name].append(seconds)
-    names = sorted({name for each in found.values() for name in each}, reverse=True)
-    yield f"| recovery from, s | faults | {' | '.join(names)} |"
+        seconds = [client["verdict"]["recoveries"] for client in result["clients"]]
+        for fault, each in zip(
+            result["faults"], zip(*seconds, strict=True), strict=True
+        ):
+            found[fault[0]["kind"]].append(each)
+    names = [client["name"] for client in results[0]["clients"]]
+    yield f"| recovery from, s, {title} | faults | {' | '.join(names)} |"
     yield "|---" * (len(names) + 2) + "|"
-    for kind, by_name in sorted(found.items()):
-        count = sum(map(len, by_name.values())) // len(results[0]["clients"])
-        cells = (
-            f"{median(by_name[name]):.1f}" if by_name[name] else "" for name in names
+    for kind, recoveries in sorted(found.items()):
+        cells = " | ".join(
+            f"{median(values):.1f}" for values in zip(*recoveries, strict=True)
         )
-        yield f"| {kind} | {count} | {' | '.join(cells)} |"
+        yield f"| {kind} | {len(recoveries)} | {cells} |"
 
 
 def _row(result: Result) -> str:
