@@ -68,6 +68,22 @@ async def test_failed_acknowledgement_is_reported_and_not_sent_again(code):
             assert 1 == len([request for request, _ in sent if request.topics])
 
 
+async def test_record_whose_acknowledgement_was_denied_is_released():
+    """It would stay locked, and hold up the window of its partition."""
+    async with running(1) as broker:
+        broker.faults.on(ACKNOWLEDGE).refuse_partitions("TOPIC_AUTHORIZATION_FAILED")
+        async with consuming(broker, acknowledgement="explicit") as consumer:
+            (await next_record(consumer)).accept()
+            (result,) = await consumer.commit()
+            denied_at = anyio.current_time()
+            again = await next_record(consumer)
+            seconds = anyio.current_time() - denied_at
+
+    assert "TOPIC_AUTHORIZATION_FAILED" == result.error.name
+    assert (0, 2) == (again.offset, again.delivery_count)
+    assert seconds < 1.5
+
+
 @pytest.mark.parametrize("code", ["REQUEST_TIMED_OUT", "KAFKA_STORAGE_ERROR"])
 async def test_acknowledgement_with_a_retriable_error_is_sent_again(code):
     async with running(1) as broker:

@@ -158,3 +158,33 @@ async def test_two_forbidden_topics_raise_two_errors(brokers: Admin) -> None:
         await reader.consume_from_all_partitions(secrets[0], b"first")
         assert len(reader.errors) == 2
         tasks.cancel_scope.cancel()
+
+
+async def test_record_whose_acknowledgement_is_denied_is_not_locked_for_long(
+    brokers: Admin,
+) -> None:
+    """It comes again when the topic is allowed; a lock lasts for 30 s."""
+    topic = brokers.create_topic()
+    group = f"group-{topic}"
+    brokers.set_group_config(group, {"share.auto.offset.reset": "earliest"})
+    brokers.produce(topic, [b"value"])
+    consumer: ShareConsumer[Any, Any] = ShareConsumer(
+        topic,
+        group_id=group,
+        acknowledgement="explicit",
+        bootstrap_servers=brokers.bootstrap_servers,
+    )
+    async with consumer:
+        record = await anext(aiter(consumer))
+        await run_in_thread(brokers.deny_topic, topic)
+        record.accept()
+        (result,) = await consumer.commit()
+        with pytest.raises(AuthorizationError):
+            await anext(aiter(consumer))
+        await run_in_thread(brokers.allow_topic, topic)
+        with anyio.fail_after(15):
+            again = await anext(aiter(consumer))
+
+    assert result.error is not None
+    assert "TOPIC_AUTHORIZATION_FAILED" == result.error.name
+    assert (record.offset, 2) == (again.offset, again.delivery_count)

@@ -67,6 +67,7 @@ class FetchControl:
     Attributes:
         fetch_interval: average seconds between responses with records.
         lock_timeout: seconds for which acquired records are locked.
+        release_from: when records are released that are locked for no lease.
     """
 
     def __init__(
@@ -89,8 +90,7 @@ class FetchControl:
         self._transfer_limit = TransferLimit()
         spread = spread_of(settings.member_id)
         self._empty_responses = EmptyResponses(spread, settings.max_wait)
-        self._records_lost_from = math.inf
-        self._records_lost_until = -math.inf
+        self.release_from = math.inf
 
     @property
     def fetch_interval(self) -> float:
@@ -120,19 +120,19 @@ class FetchControl:
     def must_reopen(self, now: float) -> bool:
         """Return whether to close the session and open another one.
 
-        This releases records of a lost response and records missing in a throttled one,
-        which stay locked otherwise. A broker that keeps returning empty responses early
-        might return records in another session.
+        This releases records of a lost response, records missing in a throttled one and
+        those with a denied acknowledgement, which stay locked otherwise. A broker that
+        keeps returning empty responses early might return records in another session.
 
         False while every response is throttled: the lock then keeps the next fetch from
         using up another delivery.
         """
-        is_lost = self._records_lost_from <= now < self._records_lost_until
+        is_lost = self.release_from <= now < self.release_from + self.lock_timeout
         return is_lost or self._empty_responses.must_reopen
 
     def next_reopen(self, now: float) -> float:
         """Return when `must_reopen` changes by itself; infinity if it does not."""
-        return self._records_lost_from if now < self._records_lost_from else math.inf
+        return self.release_from if now < self.release_from else math.inf
 
     def _pause_end(self, partitions: frozenset[SharePartition], now: float) -> float:
         """Return when one of the partitions can be fetched."""
@@ -275,8 +275,7 @@ class FetchControl:
         """
         if isinstance(request, ShareAcknowledge) or not _can_acquire(request):
             return
-        self._records_lost_from = now + LOSS_DELAY
-        self._records_lost_until = self._records_lost_from + self.lock_timeout
+        self.release_from = now + LOSS_DELAY
         if isinstance(error, RequestTimedOutError):
             self._transfer_limit.on_timed_out(request.max_bytes)
 
@@ -291,7 +290,7 @@ class FetchControl:
 
     def on_session_closed(self) -> None:
         """Forget the lost records and empty responses of the closed session."""
-        self._records_lost_from, self._records_lost_until = math.inf, -math.inf
+        self.release_from = math.inf
         self._empty_responses.on_reopened()
 
     def _count_bytes(
@@ -313,8 +312,7 @@ class FetchControl:
             lost = min(lost, request.max_bytes)
             self._quota.on_throttled(response.throttle, lost, now)
             if not self._quota.failures:
-                self._records_lost_from = now
-                self._records_lost_until = now + self.lock_timeout
+                self.release_from = now
             return self._quota.failures == THROTTLED_TO_REPORT
         return False
 

@@ -29,7 +29,7 @@ from sharecons.protocol.fetch.events import (
     StartsFixed,
 )
 from sharecons.protocol.fetch.fetch_control import FetchControl
-from sharecons.protocol.fetch.fetch_pauses import FetchPauses
+from sharecons.protocol.fetch.fetch_pauses import AUTHORIZATION, FetchPauses
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.fetch.request_builder import RequestBuilder
 from sharecons.protocol.fetch.request_pause import RequestPause
@@ -333,8 +333,10 @@ class Leader:
             if isinstance(request, ShareAcknowledge):
                 self._prefetch.on_round_trip(now - sent_at)
         for partition in response.partitions:
-            if partition.acknowledge_error:
+            if code := partition.acknowledge_error:
                 self.events += ack_error_event(partition)
+                if code in AUTHORIZATION:  # fetches are denied too: nothing comes soon
+                    self._control.release_from = now
         self._back_off_on_errors(request, response, now)
 
     def _reopen_session(
