@@ -4,10 +4,10 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaException, Producer
 
 __all__ = ["PacedProducer", "key_of", "number_value", "task_value"]
 
@@ -109,16 +109,10 @@ class PacedProducer:
         while not self._stopping.wait(TICK):
             due = int((time.monotonic() - began) * self._rate)
             with self._lock:
-                try:
+                with suppress(KafkaException):  # the topic is denied: it is tried again
                     while number < due:
                         self._write(number)
                         number += 1
-                except KafkaException as error:
-                    # The topic is denied: it is tried again. But an idempotent producer
-                    # has to end if a batch that it has sent was rejected.
-                    if error.args[0].code() == KafkaError._FATAL:
-                        self._producer.flush(FLUSH)
-                        self._producer = self._connect()
                 self._producer.poll(0)
 
     def _write(self, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Groups that settle nothing: new, idle, or held by members; on both Kafkas."""
+"""Groups that settle nothing: new, idle, held by members or brokers; on both Kafkas."""
 
 import json
 import time
@@ -8,6 +8,7 @@ import pytest
 from anyio import to_thread
 
 from sharecons import ShareConsumer, TopicPartition
+from sharecons.admin import ShareGroupAdmin
 from sharecons.cli import main
 from sharecons.exporter import Collector
 from sharecons.exporter.metrics import Metrics
@@ -15,10 +16,11 @@ from sharecons.inspection import Reason, Severity, inspect_group
 from tests.broker.log_requests import produce_batch
 from tests.broker.raw_batches import batch
 from tests.exporter.scraped import GROUP, scrape
-from tests.scenarios.queue import Queue
+from tests.scenarios.queue import Queue, take
 
 pytestmark = pytest.mark.anyio
 
+BATCH = 60
 LOCK = {"share.record.lock.duration.ms": "1000"}
 
 
@@ -228,3 +230,47 @@ async def test_group_whose_members_left_early_has_lag_and_no_members(kafka, admi
     assert 1 == await check(kafka, queue.group)
     assert 5 == await exported.value("lag_records")
     assert 1 == await exported.value("stalled", reason="no_members")
+
+
+async def move_leader(queue):
+    new = min({1, 2, 3} - {queue.admin.leader(queue.topic)})
+    await to_thread.run_sync(queue.admin.move_leader, queue.topic, 0, new)
+
+
+@pytest.mark.kafka
+@pytest.mark.slow("leaders move, and a lock ends in real time")
+async def test_leader_that_read_a_full_window_stands_still_until_another_one_leads(
+    kafka3,
+):
+    """Brokers acquire whole batches: two of them exceed the limit of the window."""
+    queue = Queue(
+        kafka3.admin,
+        replication=2,
+        **{
+            "share.partition.max.record.locks": "100",
+            "share.record.lock.duration.ms": "5000",
+        },
+    )
+    for _ in range(5):
+        queue.produce([b"x"] * BATCH)
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        records = aiter(consumer)
+        _, *others = await take(records, 2 * BATCH)
+        for record in others:
+            record.accept()
+        await consumer.commit()
+        await move_leader(queue)
+        (first,) = await take(records, 1)
+        first.accept()
+        await consumer.commit()
+        servers = kafka3.bootstrap_servers
+        async with ShareGroupAdmin(bootstrap_servers=servers) as admin:
+            finding = await finding_with(Reason.NO_PROGRESS, admin, queue)
+        more = await take(records, 1, within=1.0)
+        await move_leader(queue)
+        rest = await take(records, 3 * BATCH)
+
+    assert 0 == first.offset
+    assert [] == more
+    assert "the leader of the partition stands still" in finding.text
+    assert 3 * BATCH == len(rest)

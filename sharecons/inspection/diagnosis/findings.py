@@ -49,7 +49,7 @@ LOOK: Final = (
 
 _STOPPED_LEADER: Final = (
     "If nothing does, the leader of the partition stands still: all {:,} offsets of "
-    "the window are settled, and Kafka up to 4.4.0 can stop there after a leader has "
+    "the window are settled, and Kafka (4.3 and 4.4) can stop there after a leader has "
     "changed. Move the leader again, or stop all members of the group and start them"
 )
 """A leader does, if it loads a window above the limit of which the first is open."""

@@ -335,7 +335,9 @@ class Leader:
         for partition in response.partitions:
             if code := partition.acknowledge_error:
                 self.events += ack_error_event(partition)
-                if code in AUTHORIZATION:  # fetches are denied too: nothing comes soon
+                if (
+                    code in AUTHORIZATION
+                ):  # after others, it could use up its deliveries
                     self._control.release_from = now
         self._back_off_on_errors(request, response, now)
 
