@@ -335,9 +335,7 @@ class Leader:
         for partition in response.partitions:
             if code := partition.acknowledge_error:
                 self.events += ack_error_event(partition)
-                if (
-                    code in AUTHORIZATION
-                ):  # after others, it could use up its deliveries
+                if code in AUTHORIZATION:  # after others, it could use up deliveries
                     self._control.release_from = now
         self._back_off_on_errors(request, response, now)
 
